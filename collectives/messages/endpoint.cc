@@ -64,9 +64,23 @@ TransferPtr Endpoint::Receive(int source_or_any, const Message& message, void* d
     Finish(receive, peers_[source_or_any].status);
   } else {
     matcher_.Post(source_or_any, receive);
+    ReachSources(source_or_any);
     if (source_or_any == kAnySource) EndAnySource();
   }
   return receive;
+}
+
+// A receive needs a connection only to learn of the end of its source, which may never have sent
+// anything.
+void Endpoint::ReachSources(int source_or_any) {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank_ || (source_or_any != kAnySource && source_or_any != peer)) continue;
+    if (peers_[peer].outflow == nullptr && peers_[peer].status.ok()) Reach(peer);
+  }
+}
+
+void Endpoint::Reach(int peer) {
+  if (!std::exchange(peers_[peer].is_unreached, true)) unreached_.push_back(peer);
 }
 
 // A message of this rank to itself is copied once both are there, whatever its size.
@@ -173,7 +187,7 @@ void Endpoint::Queue(int peer, const PacketHeader& header, absl::string_view pay
   Peer& p = peers_[peer];
   p.queue.push_back({header, payload, std::move(completes)});
   if (p.outflow == nullptr) {
-    if (!std::exchange(p.is_unreached, true)) unreached_.push_back(peer);
+    Reach(peer);
   } else if (p.queue.size() == 1) {
     Write(peer);
   }

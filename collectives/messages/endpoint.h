@@ -151,6 +151,8 @@ class Endpoint {
   void SendToSelf(TransferPtr send);
   void TakeOwn(const Arrival& arrival, const TransferPtr& receive);
 
+  void ReachSources(int source_or_any);
+  void Reach(int peer);
   void Queue(int peer, const PacketHeader& header, absl::string_view payload = {},
              TransferPtr completes = nullptr);
   void QueuePiece(Peer& peer);

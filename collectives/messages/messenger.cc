@@ -172,7 +172,11 @@ void Messenger::OnBroken(std::function<void(const absl::Status&)> listener) {
   if (core_->IsOwnProcess()) core_->OnBroken(std::move(listener));
 }
 
-bool Messenger::broken() const { return core_->broken(); }
+void Messenger::Leave() {
+  if (core_->IsOwnProcess()) core_->Leave();
+}
+
+bool Messenger::broken() const { return core_->IsOwnProcess() && core_->broken(); }
 
 void Messenger::Abort(const absl::Status& why) {
   if (core_->IsOwnProcess()) core_->Abort(why);

@@ -46,8 +46,7 @@ class Messenger {
                                                             KeyExchange& keys,
                                                             const WaitBounds& bounds,
                                                             const std::string& host_identity);
-  // Leaves cleanly: what was sent arrives. Transfers in flight fail with Aborted. REQUIRES: no
-  // other call is running.
+  // Calls Leave. REQUIRES: no other call is running.
   ~Messenger();
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
@@ -69,6 +68,10 @@ class Messenger {
   // given up, or Abort was called. At once if it is unusable already. By any thread; it must
   // neither block nor call the messenger. At most one listener can be set.
   void OnBroken(std::function<void(const absl::Status&)> listener);
+
+  // Leaves cleanly: what was sent arrives. Transfers in flight fail with Aborted, and so do later
+  // ones. Does nothing if the messenger is broken.
+  void Leave();
 
   // Whether it has become unusable; before any transfer fails for that reason.
   bool broken() const;

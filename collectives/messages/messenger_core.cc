@@ -52,16 +52,22 @@ MessengerCore::MessengerCore(std::unique_ptr<Endpoint> endpoint, std::unique_ptr
 
 // The peers learn of the end before the transfers fail: from then on the memory of these is the
 // caller's.
-MessengerCore::~MessengerCore() {
-  mutex_.Lock();
-  if (endpoint_->status().ok()) {
-    for (int peer = 0; host_ != nullptr && peer < endpoint_->size(); ++peer) {
-      if (host_->Contains(peer)) endpoint_->Write(peer);
-    }
-    if (host_ != nullptr) host_->SayGoodbye();
-    if (far_ != nullptr) far_->SayLast(*endpoint_, PacketKind::kGoodbye);
-    endpoint_->Break(absl::AbortedError("the messenger is closed"));
+void MessengerCore::Leave() {
+  absl::MutexLock lock(&mutex_);
+  if (!endpoint_->status().ok()) return;
+  for (int peer = 0; host_ != nullptr && peer < endpoint_->size(); ++peer) {
+    if (host_->Contains(peer)) endpoint_->Write(peer);
   }
+  if (host_ != nullptr) host_->SayGoodbye();
+  if (far_ != nullptr) far_->SayLast(*endpoint_, PacketKind::kGoodbye);
+  endpoint_->Break(absl::AbortedError("the messenger is closed"));
+  Changed();
+  CallBack();
+}
+
+MessengerCore::~MessengerCore() {
+  Leave();
+  mutex_.Lock();
   stops_ = true;
   (void)eventfd_write(rouse_.get(), 1);
   CallBack();

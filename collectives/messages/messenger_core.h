@@ -57,6 +57,7 @@ class MessengerCore {
   bool WaitAWhile(const Transfer& transfer);
   void OnBroken(std::function<void(const absl::Status&)> listener);
   bool broken() const;
+  void Leave();
   void Abort(const absl::Status& why);
 
  private:

@@ -371,6 +371,8 @@ absl::Status Parser::CheckRestart() const {
       wrong = "needs torchrun's variables, by which the ranks find each other: no --no-torch-env";
     } else if (variable == "HOROVOD_COMMIT_COPY_MBIT") {
       wrong = "has no commits: no --commit-copy-mbit";
+    } else if (variable == "HOROVOD_ENCRYPT_DATA" && value == "1") {
+      wrong = "leaves the ranks' groups to the script, which nothing encrypts: no --encrypt-data";
     }
   }
   if (wrong.empty()) return absl::OkStatus();

@@ -157,6 +157,7 @@ def test_agents_that_join(folder, tmp_path):
         (["-np", 2], "--elastic-restart is for elastic jobs: give --min-np, --max-np or --host-discovery-script"),
         (["-np", 2, "--min-np", 1, "--no-torch-env"], "--elastic-restart needs torchrun's variables"),
         (["-np", 2, "--min-np", 1, "--commit-copy-mbit", 10], "--elastic-restart has no commits"),
+        (["-np", 2, "--min-np", 1, "--encrypt-data"], "--elastic-restart leaves the ranks' groups to the script"),
         (["-np", 2, "--min-np", 1, "--handover", 3], "--elastic-restart starts a command, and horovod.run"),
     ],
 )

@@ -37,7 +37,8 @@ MISTAKES = {
     "leaves": (r"rank 1", r"left"),
     "message_size": (r"rank 1 sends 16 bytes.*receives 12", r"no error|16 bytes"),
     "message_type": (r"rank 1", r"no error|type"),
-    "absent_message": (r"timeout", r"."),
+    "absent_message": (r"timeout of 2 s is over.*rank 1 has sent no message", None),
+    "left_before_message": (r"rank 1", None),
 }
 
 

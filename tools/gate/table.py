@@ -64,13 +64,6 @@ def local_lane(root: Path) -> list[Suite]:
         # Debian's torch comes without fsspec, and several ranks do not run these.
         on_ranks("checkpoints below URLs", "pip", 1, "test_torch_checkpoint_url.py"),
         *(pytest(f"jobs with the newest torch, {name}", "pip", f"tests/e2e/{name}_test.py") for name in _E2E_OF_PIP),
-        pytest(
-            "torch.distributed on the engine",
-            "pip",
-            "tests/torch_distributed/backend_test.py",
-            "tests/torch_distributed/launchers_test.py",
-        ),
-        *torchs_own(ranks=2),
         pytest("a simulated Intel XPU", "pip", "tests/xpu"),
         pytest("the simulated NVIDIA GPU itself", "pip", "tests/gpu/simulated"),
     ]
@@ -99,19 +92,42 @@ def engines_lane(root: Path) -> list[Suite]:
     return [
         _engine(root, "spark", "engines", "cluster", "connect", "direct", "local", "store"),
         *(_engine(root, engine, "engines") for engine in ("ray", "dask", "s3", "kubernetes")),
+        *torch_distributed(root),
     ]
 
 
-def torchs_own(ranks: int) -> list[Suite]:
+def torch_distributed(root: Path) -> list[Suite]:
+    """torch.distributed over the backend hvd, in the newest torch and the oldest one, beside the lanes that wait for time limits."""
+    return [
+        *(pytest(f"torch.distributed, {venv}", venv, _of_torch("backend")) for venv in ("pip", "debian")),
+        pytest("torch.distributed, launchers, parallelism", "pip", _of_torch("launchers"), _of_torch("parallelism")),
+        pytest(
+            "torch.distributed, frameworks",
+            "pip",
+            _of_torch("frameworks"),
+            only="as_over_gloo and not ray and not deepspeed",
+            variables={"PYTHONPATH": "{dev}/lightning-2"},
+        ),
+        torchs_own(ranks=2),
+    ]
+
+
+def _of_torch(name: str) -> str:
+    return f"tests/torch_distributed/{name}_test.py"
+
+
+def torchs_own(ranks: int) -> Suite:
     """torch's own tests of backends, on ours."""
     path = "tests/torch_distributed/torchs_cases.py"
-    return [pytest(f"torch's tests of backends, {ranks} ranks", "pip", path, variables={"WORLD_SIZE": str(ranks)})]
+    return pytest(f"torch's tests of backends, {ranks} ranks", "pip", path, variables={"WORLD_SIZE": str(ranks)})
 
 
 def rest(root: Path) -> list[Suite]:
     """What takes or fetches much: tools/test --all."""
     return [
-        *torchs_own(ranks=4),
+        torchs_own(ranks=4),
+        pytest("torch.distributed, examples", "pip", _of_torch("digits")),
+        pytest("torch.distributed, Ray Train", "engines", _of_torch("frameworks"), only="ray"),
         *_other_frameworks(root),
         _engine(
             root, "ray", "engines", "train", wheel=True, variables={"RAY_TRAIN_V2_ENABLED": "0"}

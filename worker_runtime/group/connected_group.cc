@@ -51,11 +51,14 @@ void ConnectedGroup::Shutdown() {
   // A forked child has inherited the object but not its threads. The communicator is leaked: its
   // destructor would join threads and close connections that the parent uses.
   if (getpid() != process_) {
+    (void)control_.release();
     (void)communicator_.release();
     return;
   }
   // Before the communicator is destroyed, which the engine's thread uses.
   if (engine_ != nullptr) engine_->Shutdown();
+  control_
+      .reset();  // it is still here if Start was not called, and uses the communicator's mailbox
   communicator_.reset();
 }
 

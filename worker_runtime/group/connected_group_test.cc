@@ -2,12 +2,14 @@
 
 #include <memory>
 #include <string>
+#include <thread>  // NOLINT: the ranks
 #include <vector>
 
 #include "collectives/conformance/memory_key_exchange.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/nccl/nccl_backend.h"
 #include "collectives/nccl/testing/fake_gpu.h"
+#include "collectives/shm/shm_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -68,6 +70,22 @@ TEST_F(ConnectedGroupTest, PageableMemory_IsReported) {
   EXPECT_THAT(WarningsOfASum(),
               ElementsAre(StartsWith("CUDA tensors go through host memory: "),
                           StartsWith("CUDA tensors go through pageable host memory, ")));
+}
+
+// As when another rank can't connect: the control channel is there, and no engine has taken it.
+TEST_F(ConnectedGroupTest, GroupThatNeverStarts_EndsItsControlChannelFirst) {
+  const auto backend = collectives::shm::MakeShmBackend();
+  collectives::conformance::KeyExchangeTable keys(2);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      auto group =
+          ConnectedGroup::Connect({Epoch(1), rank, 2, "127.0.0.1", "secret"}, *backend,
+                                  *keys.ForRank(rank), {"127.0.0.1", 0}, absl::Seconds(60));
+      ASSERT_TRUE(group.ok()) << group.status();
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
 }
 
 }  // namespace

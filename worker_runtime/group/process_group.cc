@@ -1,5 +1,6 @@
 #include "worker_runtime/group/process_group.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -90,9 +91,6 @@ absl::Status ProcessGroup::ConnectPlanes(const settings::RuntimeEnv& env,
   // lost rank.
   RETURN_IF_ERROR(keys.Gather("connected", "", {}, options_.timeout).status());
   group_->Start(EngineOptionsOf(env), nullptr);
-  if (messenger_ != nullptr) {
-    messenger_->OnBroken([this](const absl::Status& why) { OnBrokenMessenger(why); });
-  }
   return absl::OkStatus();
 }
 
@@ -112,7 +110,7 @@ engine::EngineOptions ProcessGroup::EngineOptionsOf(const settings::RuntimeEnv& 
   options.settings = env.engine;
   options.settings.stall_check = true;
   options.settings.stall_shutdown_time = options_.timeout;
-  options.collective_timeout = env.gloo_timeout;
+  options.collective_timeout = std::min(env.gloo_timeout, options_.timeout);
   options.on_warning = [logger = logger_](const std::string& text) { logger->warn(text); };
   options.on_stall = [this](const negotiation::StallReport& report) { OnStall(report); };
   options.on_end = [this](const absl::Status& why, bool left, std::optional<int>) {
@@ -124,28 +122,32 @@ engine::EngineOptions ProcessGroup::EngineOptionsOf(const settings::RuntimeEnv& 
 
 // A rank that has left cleanly has sent all its messages, which can still be received.
 void ProcessGroup::OnEnd(const absl::Status& why, bool left) {
-  if (left) return;
   {
     absl::MutexLock lock(&mutex_);
-    end_ = why;
+    engine_has_ended_ = true;
+    if (!left) end_ = why;
   }
-  if (messenger_ != nullptr) messenger_->Abort(why);
+  if (!left && messenger_ != nullptr) messenger_->Abort(why);
 }
 
-void ProcessGroup::OnBrokenMessenger(const absl::Status& why) {
-  // The engine of the rank that has given up breaks, too, and tells the others the cause.
-  if (!collectives::messages::IsGivenUp(why)) engine()->Abort(why);
-}
-
-absl::Status ProcessGroup::CauseOf(const absl::Status& error) const {
+// The engine notices the end of a rank as well, and tells all ranks the cause. If it were aborted
+// because the messenger was first, its peers would take this rank for the cause.
+absl::Status ProcessGroup::CauseOf(const absl::Status& error) {
   constexpr absl::Duration kPatience = absl::Seconds(2);
   if (error.ok() || !messenger_->broken()) return error;
-  absl::MutexLock lock(&mutex_);
-  // The engine tells the other ranks, before the caller may end this process.
-  const auto has_ended = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !end_.ok(); };
-  Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&has_ended),
-                                  Clock::Real().Now() + kPatience);
-  return end_.ok() || !collectives::messages::IsGivenUp(error) ? error : end_;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (left_) return error;
+    // The other ranks must know before the caller may end this process.
+    const auto has_ended = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return engine_has_ended_; };
+    Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&has_ended),
+                                    Clock::Real().Now() + kPatience);
+    if (engine_has_ended_) {
+      return end_.ok() || !collectives::messages::IsGivenUp(error) ? error : end_;
+    }
+  }
+  engine()->Abort(error);
+  return error;
 }
 
 void ProcessGroup::OnStall(const negotiation::StallReport& report) {
@@ -157,11 +159,17 @@ void ProcessGroup::OnStall(const negotiation::StallReport& report) {
       absl::StrCat("The timeout of ", text::DurationText(options_.timeout), " is over. ", text)));
 }
 
-ProcessGroup::~ProcessGroup() {
-  // The engine first, whose end uses the messenger. The messenger's end uses the engine, but not
-  // its thread.
+// The engine first, whose end uses the messenger.
+void ProcessGroup::Leave() {
+  absl::MutexLock leaving(&leave_mutex_);
+  {
+    absl::MutexLock lock(&mutex_);
+    left_ = true;
+  }
   if (group_ != nullptr) group_->Shutdown();
-  messenger_.reset();
+  if (messenger_ != nullptr) messenger_->Leave();
 }
+
+ProcessGroup::~ProcessGroup() { Leave(); }
 
 }  // namespace hvd::worker_runtime::group

@@ -36,7 +36,7 @@ struct ProcessGroupOptions {
 
 // Unlike a process set, it belongs to no world: only its members make it, and it lives until it is
 // destroyed. Its operations have an engine of their own, and its messages between two ranks a
-// messenger. One fails with the other. Thread-safe.
+// messenger. The messenger fails with the engine. Thread-safe.
 class ProcessGroup {
  public:
   // Every rank of the group must call it. Ranks with equal `host_identity` may share memory; empty:
@@ -50,8 +50,12 @@ class ProcessGroup {
                                                                collectives::Backend& backend,
                                                                const std::string& host_identity,
                                                                Store& store);
-  // Leaves the group cleanly.
+  // Calls Leave.
   ~ProcessGroup();
+
+  // Leaves the group cleanly. Operations and transfers in flight fail, also those that other
+  // threads wait for. Idempotent.
+  void Leave();
 
   int size() const { return options_.size; }
   const std::shared_ptr<engine::Engine>& engine() const { return group_->engine(); }
@@ -62,7 +66,7 @@ class ProcessGroup {
   // Returns why a transfer of the messenger has failed: `error`, or the group's failure, if the
   // messenger has only heard that another rank has failed. If the messenger is broken, blocks until
   // the other ranks were told.
-  absl::Status CauseOf(const absl::Status& error) const;
+  absl::Status CauseOf(const absl::Status& error);
 
   // Breaks the group for all ranks. Does not block.
   void Abort(const absl::Status& why) { engine()->Abort(why); }
@@ -75,7 +79,6 @@ class ProcessGroup {
   absl::Status ConnectMessenger(collectives::GroupInfo group, collectives::KeyExchange& keys,
                                 const std::string& host_identity);
   engine::EngineOptions EngineOptionsOf(const settings::RuntimeEnv& env);
-  void OnBrokenMessenger(const absl::Status& why);
   void OnEnd(const absl::Status& why, bool left);
   void OnStall(const negotiation::StallReport& report);
 
@@ -83,7 +86,10 @@ class ProcessGroup {
   const std::shared_ptr<spdlog::logger> logger_;
   std::unique_ptr<ConnectedGroup> group_;                        // set once
   std::unique_ptr<collectives::messages::Messenger> messenger_;  // set once
+  absl::Mutex leave_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);         // held while it is left
   mutable absl::Mutex mutex_;
+  bool left_ ABSL_GUARDED_BY(mutex_) = false;
+  bool engine_has_ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);  // of the engine, unless it was left
 };
 

@@ -25,13 +25,16 @@ absl::StatusOr<std::shared_ptr<ProcessGroup>> ProcessGroups::Find(int32_t id) co
 }
 
 absl::Status ProcessGroups::Remove(int32_t id) {
-  // Destroyed without mutex_: the shutdown of its engine waits for the peers.
   std::shared_ptr<ProcessGroup> removed;
-  absl::MutexLock lock(&mutex_);
-  const auto found = groups_.find(id);
-  if (found == groups_.end()) return NoSuchGroup();
-  removed = std::move(found->second);
-  groups_.erase(found);
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = groups_.find(id);
+    if (found == groups_.end()) return NoSuchGroup();
+    removed = std::move(found->second);
+    groups_.erase(found);
+  }
+  // Without mutex_, because it waits for the peers. Other threads may still use the group.
+  if (removed != nullptr) removed->Leave();
   return absl::OkStatus();
 }
 

@@ -41,7 +41,11 @@ def operation() -> None:
             over.wait(["over"])
         dist.monitored_barrier()
     elif case == "absent_message":
-        dist.recv(torch.empty(1), 1) if rank == 0 else dist.barrier()
+        dist.recv(torch.empty(1), 1) if rank == 0 else over.wait(["over"])
+    elif case == "left_before_message":
+        if mistaken:
+            sys.exit(0)  # without a word, and before any message
+        dist.recv(torch.empty(1), 1)
     elif case == "dies":
         if mistaken:
             os.kill(os.getpid(), 9)

@@ -145,6 +145,14 @@ def test_all_to_all() -> None:
         check(found, torch.full((of + 1,), float(rank)))
 
 
+def test_functional() -> None:
+    if not hasattr(dist, "_functional_collectives"):
+        return
+    gathered = dist._functional_collectives.all_gather_tensor(own(torch.float32), 0, list(range(size)))
+    dist.all_reduce(gathered)  # of a result that nobody has waited for
+    check(gathered.wait(), all_of(torch.float32).view(-1) * size)
+
+
 def test_objects() -> None:
     objects: list = [None] * size
     dist.all_gather_object(objects, {"rank": rank, "text": "x" * rank})
@@ -184,6 +192,12 @@ def test_messages() -> None:
     for work in works:
         work.wait()
     assert (first.item(), second.item()) == (1, 2)
+    # Futures of messages do not hold up those of collectives.
+    late = torch.empty(1)
+    of_message = dist.irecv(late, source, tag=3).get_future()
+    dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
+    dist.send(torch.tensor([float(rank)]), to, tag=3)
+    assert of_message.wait()[0].item() == source
     # A message beside a collective that comes in between.
     late = torch.empty(300000)
     receiving = dist.irecv(late, source)

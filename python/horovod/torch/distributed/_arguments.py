@@ -13,14 +13,34 @@ from torch.distributed import ReduceOp
 Tensors = Sequence[torch.Tensor]
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns the tensor that has the memory: of a result of a functional collective, which is waited for, the result itself.
+
+    Raises TypeError: the tensor is a wrapper of others, such as a DTensor.
+    """
+    if type(tensor) in _PLAIN:
+        return tensor
+    if hasattr(tensor, "trigger_wait"):  # AsyncCollectiveTensor
+        waited: torch.Tensor = tensor.trigger_wait()
+        return waited
+    if hasattr(type(tensor), "__tensor_flatten__"):
+        raise TypeError(f"The backend hvd takes plain tensors, got a {type(tensor).__name__}.")
+    return tensor
+
+
 def listed(tensors: Union[torch.Tensor, Tensors]) -> Tensors:
-    """Returns the tensors, or a list of the only one."""
-    return [tensors] if isinstance(tensors, torch.Tensor) else tensors
+    """Returns the plain tensors, or a list of the only one."""
+    return [plain(tensors)] if isinstance(tensors, torch.Tensor) else [plain(tensor) for tensor in tensors]
 
 
 def nested(tensors: Any) -> Sequence[Tensors]:
-    """Returns the lists of tensors, or a list of the only one."""
-    return [tensors] if tensors and isinstance(tensors[0], torch.Tensor) else tensors
+    """Returns the lists of plain tensors, or a list of the only one."""
+    if not tensors:
+        return []
+    return [listed(tensors)] if isinstance(tensors[0], torch.Tensor) else [listed(of_one) for of_one in tensors]
 
 
 def op_of(options: Any, op: Any = None) -> Any:

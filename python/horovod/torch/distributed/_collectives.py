@@ -15,12 +15,14 @@ from torch.distributed import ReduceOp, Work
 from horovod import _ffi
 from horovod.torch.distributed._members import Members, Piece
 from horovod.torch.distributed._tensors import (
+    address_of,
     check_dense,
     contiguous,
     elements_of,
     from_result,
     moved_elements_of,
 )
+from horovod.torch.distributed._works import EndedWork
 
 Tensors = Sequence[torch.Tensor]
 
@@ -39,8 +41,16 @@ _BITWISE: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 }
 
 
+_MOST_SPLIT = 2**31 - 1  # elements; the runtime counts them in 32 bits
+
+
+def kind_of(op: Any) -> int:
+    """Returns the number of a reduction of torch, which is an enumerator or an object that has one."""
+    return int(getattr(op, "op", op))
+
+
 _NAMES = {
-    int(getattr(ReduceOp, name)): name
+    kind_of(getattr(ReduceOp, name)): name
     for name in ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")
     if hasattr(ReduceOp, name)
 }
@@ -48,7 +58,7 @@ _NAMES = {
 
 def name_of_op(op: Any) -> str:
     """Returns the name of a reduction of torch, "SUM"."""
-    kind = int(getattr(op, "op", op))  # an object of ReduceOp has its kind as `op`
+    kind = kind_of(op)
     return _NAMES.get(kind, f"number {kind}")
 
 
@@ -67,12 +77,12 @@ def _reduced_piece(op: int, source: torch.Tensor, target: int, count: int, reduc
     if elements is None:
         raise TypeError(f"The backend hvd can't reduce elements of type {source.dtype}.")
     fields = {"reduction": _reduction(reduction, source.dtype)}
-    return Piece(op, elements.dtype, (count * elements.per_element,), source.data_ptr(), target, fields)
+    return Piece(op, elements.dtype, (count * elements.per_element,), address_of(source), target, fields)
 
 
 def _moved_piece(op: int, source: torch.Tensor, target: int, count: int, **fields: Any) -> Piece:
     elements = moved_elements_of(source.dtype)
-    return Piece(op, elements.dtype, (count * elements.per_element,), source.data_ptr(), target, fields)
+    return Piece(op, elements.dtype, (count * elements.per_element,), address_of(source), target, fields)
 
 
 def _copies(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Optional[Callable[[int], None]]:
@@ -115,13 +125,15 @@ def _allreduce_at_once(members: Members, tensor: torch.Tensor, op: Any) -> Work:
     """As :func:`allreduce` of one tensor that needs no copy, for a caller that waits: what is called for small tensors again and
     again, so it does little.
     """
-    kind = int(getattr(op, "op", op))
-    key = (tensor.dtype, tensor.numel(), kind)
-    if not members.knows(key):
-        if name_of_op(op) in _BITWISE:
-            return _allreduce_bits(members, [tensor], _BITWISE[name_of_op(op)], waits=True)
-        members.learn(key, _reduced_piece(_ffi.ALLREDUCE, tensor, tensor.data_ptr(), tensor.numel(), op))
-    return members.run_known(key, tensor)
+    kind = kind_of(op)
+    if _NAMES.get(kind) in _BITWISE:
+        return _allreduce_bits(members, [tensor], _BITWISE[_NAMES[kind]], waits=True)
+    count = tensor.numel()
+    return members.run_known(
+        (tensor.dtype, count, kind),
+        lambda: _reduced_piece(_ffi.ALLREDUCE, tensor, tensor.data_ptr(), count, op),
+        tensor,
+    )
 
 
 def _allreduce_sparse(members: Members, tensor: torch.Tensor, op: Any, waits: bool) -> Work:
@@ -155,8 +167,9 @@ def _allreduce_bits(
         _moved_piece(_ffi.ALLGATHER, s, all_of_it.data_ptr(), s.numel()) for s, all_of_it in zip(sources, gathered)
     ]
 
-    def finish(_: int) -> None:
-        for tensor, all_of_it in zip(tensors, gathered):
+    def finish(handle: int) -> None:
+        for i, (tensor, all_of_it) in enumerate(zip(tensors, gathered)):
+            _take(handle, i, all_of_it)
             tensor.copy_(functools.reduce(operation, all_of_it).view(tensor.shape))
 
     return members.start(pieces, tensors, (sources, gathered), finish, waits)
@@ -211,7 +224,8 @@ def allgather_single(members: Members, outputs: Tensors, inputs: Tensors, waits:
 
 def _room(output: torch.Tensor) -> torch.Tensor:
     """Returns the output, or memory like it in one piece."""
-    return output if output.is_contiguous() else torch.empty(output.shape, dtype=output.dtype)
+    is_plain = output.is_contiguous() and not output.is_conj() and not output.is_neg()
+    return output if is_plain else torch.empty(output.shape, dtype=output.dtype)
 
 
 def _take(handle: int, index: int, target: torch.Tensor) -> None:
@@ -301,10 +315,10 @@ def reduce_scatter_single(members: Members, outputs: Tensors, inputs: Tensors, o
 
 def _reduce_scatter_whole(members: Members, outputs: Tensors, inputs: Tensors, op: Any, waits: bool) -> Work:
     copies = [contiguous(whole).clone() for whole in inputs]
-    work = allreduce(members, copies, op, waits=True)
+    allreduce(members, copies, op, waits=True).wait()
     for output, whole in zip(outputs, copies):
         output.copy_(whole.view(members.size, -1)[members.rank].view(output.shape))
-    return work
+    return EndedWork(outputs)
 
 
 def reduce_scatter(members: Members, outputs: Tensors, inputs: Sequence[Tensors], op: Any, waits: bool) -> Work:
@@ -392,6 +406,11 @@ def _exchange(
 ) -> Work:
     """Sends so many elements of the flat `source` to each rank and receives so many of the flat `target` from each."""
     elements = moved_elements_of(source.dtype)
+    if any(count * elements.per_element > _MOST_SPLIT for count in sent):
+        raise ValueError(
+            f"The backend hvd sends at most {_MOST_SPLIT // elements.per_element} elements of {source.dtype} from one rank to "
+            f"another at once, not {max(sent)}: divide the tensor."
+        )
     piece = _moved_piece(
         _ffi.ALLTOALL,
         source,

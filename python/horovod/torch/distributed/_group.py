@@ -1,6 +1,7 @@
 """The process group of torch.distributed over the runtime."""
 
 import atexit
+import contextlib
 import datetime
 import os
 import weakref
@@ -13,7 +14,7 @@ from torch.distributed import Work
 
 from horovod.torch.distributed import _collectives, _devices, _messages
 from horovod.torch.distributed._address import own_address
-from horovod.torch.distributed._arguments import Tensors, caller_waits, listed, nested, op_of, root_of
+from horovod.torch.distributed._arguments import Tensors, caller_waits, listed, nested, op_of, plain, root_of
 from horovod.torch.distributed._members import Members
 from horovod.torch.distributed._store import GroupStore
 from horovod.torch.distributed._works import WorksTogether
@@ -53,10 +54,16 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         self._desc = ""
         self._together: Optional[list[Work]] = None
         self._other_devices: dict[str, torch.device] = {}
-        self._splits = 0
+        self._splits: dict[tuple[int, ...], int] = {}
         keys = GroupStore(store)
         seconds = timeout.total_seconds()
-        self._members: Optional[Members] = Members(rank, size, own_address(store), name, seconds, keys.set, keys.get)
+        self._members: Optional[Members] = None
+        try:
+            self._members = Members(rank, size, own_address(store), name, seconds, keys.set, keys.get)
+        except Exception as error:
+            with contextlib.suppress(Exception):  # the store may be what has failed
+                keys.fail(f"Rank {rank} can't connect with the group: {error}")
+            raise
         _open.add(self)
 
     # What the group is.
@@ -179,6 +186,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         """As dist.all_gather_into_tensor, of several tensors."""
         if self._are_elsewhere(inputs):
             return super().all_gather_single_coalesced(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
+        outputs, inputs = listed(outputs), listed(inputs)
         return self._kept(_collectives.allgather_single(self._connected(), outputs, inputs, self._waits(opts)))
 
     def reduce_scatter(
@@ -203,6 +211,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         """As dist.reduce_scatter_tensor, of several tensors."""
         if self._are_elsewhere(inputs):
             return super().reduce_scatter_single_coalesced(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
+        outputs, inputs = listed(outputs), listed(inputs)
         work = _collectives.reduce_scatter_single(self._connected(), outputs, inputs, op_of(opts), self._waits(opts))
         return self._kept(work)
 
@@ -218,7 +227,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         if self._are_elsewhere([own]):
             return super().all_to_all_single(output, own, receives or [], sends or [], *_given(opts))  # type: ignore[no-any-return]
         work = _collectives.alltoall_single(
-            self._connected(), output, own, receives or [], sends or [], self._waits(opts)
+            self._connected(), plain(output), plain(own), receives or [], sends or [], self._waits(opts)
         )
         return self._kept(work)
 
@@ -226,6 +235,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         """As dist.all_to_all."""
         if self._are_elsewhere(inputs):
             return super().alltoall(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
+        outputs, inputs = listed(outputs), listed(inputs)
         return self._kept(_collectives.alltoall(self._connected(), outputs, inputs, self._waits(opts)))
 
     def gather(
@@ -288,8 +298,8 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
 
     # Several operations as one work.
 
-    def _start_coalescing(self, device: Optional[torch.device] = None) -> None:
-        if device is not None and torch.device(device).type != "cpu":
+    def _start_coalescing(self, device: Any = None) -> None:
+        if device is not None and not isinstance(device, list) and torch.device(device).type != "cpu":
             self._add_device(torch.device(device))
             return super()._start_coalescing(device)  # type: ignore[no-any-return]
         if self._together is not None:
@@ -297,7 +307,10 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         self._together = []
         return None
 
-    def _end_coalescing(self, device: Optional[torch.device] = None) -> Work:
+    def _end_coalescing(self, device: Any = None) -> Work:
+        if isinstance(device, list):  # torch 1.13 has the works itself
+            self._together = None
+            return WorksTogether(device)
         if device is not None and torch.device(device).type != "cpu":
             return super()._end_coalescing(device)  # type: ignore[no-any-return]
         works, self._together = self._together or [], None
@@ -343,8 +356,11 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         self._connected()
         if self.rank() not in ranks:
             return None
-        self._splits += 1
-        name = group_name or f"{self._name}:split:{self._splits}"
+        chosen = tuple(ranks)
+        self._splits[chosen] = (
+            self._splits.get(chosen, 0) + 1
+        )  # the same on the ranks of the split, which alone call it
+        name = group_name or f"{self._name}:split:{self._splits[chosen]}"
         store = dist.distributed_c10d.PrefixStore(f"split/{name}/{'_'.join(map(str, ranks))}/", self._store)
         split = HorovodGroup(store, list(ranks).index(self.rank()), len(ranks), timeout or self._timeout, name)
         split.setGroupName(name)
@@ -361,7 +377,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
     def abort(self) -> None:
         """Breaks the group: operations in flight fail on all ranks."""
         if self._members is not None and self._pid == os.getpid():
-            self._members.abort("the process group was aborted")
+            self._members.abort(f"rank {self.rank()} has aborted the process group")
 
     def shutdown(self) -> None:
         """Leaves the group. Works in flight fail."""
@@ -383,7 +399,8 @@ def _leave_all() -> None:
     a failure.
     """
     for group in list(_open):
-        group.shutdown()
+        with contextlib.suppress(Exception):  # the others are left all the same
+            group.shutdown()
 
 
 atexit.register(_leave_all)

@@ -8,7 +8,7 @@ import torch
 from torch.distributed import Work
 
 from horovod import _ffi
-from horovod.torch.distributed._tensors import number_of
+from horovod.torch.distributed._tensors import address_of, number_of
 from horovod.torch.distributed._works import (
     EndedWork,
     Finish,
@@ -55,7 +55,8 @@ class Members:
     ) -> None:
         self.rank, self.size, self.name = rank, size, name
         self._id = _ffi.open_group(rank, size, address, name, timeout, set_value, get_value)
-        self._lock = threading.Lock()
+        self._timeout = timeout
+        self._lock = threading.RLock()  # a signal's handler may start operations, too
         self._count = 0
         self._barriers = 0
         self._waiter = Waiter()
@@ -90,50 +91,46 @@ class Members:
         """
         release_dropped()
         if known and waits and len(pieces) == 1:
-            return self._run(pieces[0], result, keep, finish)
-        with self._lock:
-            handle = self._submit(pieces, waits)
-        work = StartedWork(handle, result, finish, keep, self._waiter)
+            return self._run(self._prepared(pieces[0]), pieces[0].source, pieces[0].target, result, keep, finish)
+        number = self._take_number()
+        handle = _ffi.new_handle()
+        work = None
+        try:
+            _ffi.submit(_requests(f"operation {number}", pieces), self._id, waits, handle)
+        finally:
+            if handle.value:  # also if a signal's handler has raised an exception: the work keeps the memory
+                work = StartedWork(handle.value, result, finish, keep, self._waiter)
+            else:
+                self._return_number(number)
+        assert work is not None
         if waits:
             work.wait()
             return work
         return shown(work)
 
-    def knows(self, key: object) -> bool:
-        """Whether :meth:`run_known` can run this operation."""
-        return key in self._known
-
-    def learn(self, key: object, piece: Piece) -> None:
-        """Keeps the operation on one piece, without its addresses, under `key`."""
-        self._keep(key, piece)
-
-    def run_known(self, key: object, tensor: torch.Tensor) -> Work:
-        """Runs a known operation, which replaces the elements of `tensor`, and waits. Raises as :meth:`start`."""
+    def run_known(self, key: object, piece_of: Callable[[], Piece], tensor: torch.Tensor) -> Work:
+        """Runs an operation that replaces the elements of `tensor`, and waits. It is kept under `key`, so that `piece_of` is called
+        for the first one only. Raises as :meth:`start`.
+        """
         if has_dropped():
             release_dropped()
-        address, code = tensor.data_ptr(), None
-        try:
-            with self._lock:
-                self._count += 1
-                code = _ffi.run(self._known[key], f"operation {self._count}", address, address, self._id)
-        finally:
-            if code is None:
-                _ffi.keep_for_ever(tensor)  # as in _run
-        if code == 0:
-            return _ENDED
-        if code < _ffi.FIRST_HANDLE:
-            _ffi.check_run(code)
-        work = StartedWork(code, [tensor], None, tensor, self._waiter)
-        work.wait()
-        return work
+        prepared = self._known.get(key) or self._keep(key, piece_of())
+        address = tensor.data_ptr()
+        return self._run(prepared, address, address, [tensor], tensor, None)
 
-    def _run(self, piece: Piece, result: Sequence[torch.Tensor], keep: object, finish: Optional[Finish]) -> Work:
+    def _run(
+        self,
+        prepared: _ffi.Prepared,
+        source: int,
+        target: int,
+        result: Sequence[torch.Tensor],
+        keep: object,
+        finish: Optional[Finish],
+    ) -> Work:
         """Runs an operation on one piece, in one call of the library."""
-        code = None
+        number, code = self._take_number(), None
         try:
-            with self._lock:
-                name = self._next_name()
-                code = _ffi.run(self._prepared(piece), name, piece.source, piece.target, self._id)
+            code = _ffi.run(prepared, f"operation {number}", source, target, self._id)
         finally:
             if code is None:
                 _ffi.keep_for_ever(keep)  # a signal's handler has raised an exception, and the operation may still run
@@ -141,36 +138,28 @@ class Members:
             work = StartedWork(code, result, finish, keep, self._waiter)
             work.wait()
             return work
+        if code < 0:
+            self._return_number(number)
         if code != 0:
             _ffi.check_run(code)
-        if finish is not None:
-            with torch.no_grad():
-                finish(0)
-        return EndedWork(result)
+        if finish is None:
+            return _ENDED
+        with torch.no_grad():
+            finish(0)
+        return _ENDED
 
-    def _submit(self, pieces: Sequence[Piece], waits: bool) -> int:
-        name = self._next_name()
-        if len(pieces) == 1 and not waits:
-            return _ffi.start(self._prepared(pieces[0]), name, pieces[0].source, pieces[0].target, self._id)
-        requests = [
-            _ffi.request(
-                name if len(pieces) == 1 else f"{name}, tensor {i}",
-                piece.op,
-                piece.dtype,
-                piece.shape,
-                piece.source,
-                piece.target,
-                **piece.fields,
-            )
-            for i, piece in enumerate(pieces)
-        ]
-        handle = _ffi.new_handle()
-        _ffi.submit(requests, self._id, waits, handle)
-        return handle.value
+    def _take_number(self) -> int:
+        with self._lock:
+            self._count += 1
+            return self._count
 
-    def _next_name(self) -> str:
-        self._count += 1
-        return f"operation {self._count}"
+    def _return_number(self, number: int) -> None:
+        """Takes back the number of an operation that was not started: the other ranks do not count it."""
+        with self._lock:
+            if self._count == number:
+                self._count -= 1
+                return
+        self.abort(f"operation {number} could not be started, and others were after it")
 
     def _prepared(self, piece: Piece) -> _ffi.Prepared:
         fields = piece.fields
@@ -191,7 +180,8 @@ class Members:
         """Starts to send the contiguous tensor `memory` to a rank of the group. `result` is the work's output tensor."""
         release_dropped()
         number = _ffi.send(self._id, peer, tag, *_plain(memory))
-        return TransferWork(number, [result], None, memory, self._waiter)
+        what = f"rank {peer} has not received the message of tag {tag}"
+        return TransferWork(number, [result], None, memory, what, self._timeout)
 
     def receive(
         self, source: int, tag: int, memory: torch.Tensor, result: torch.Tensor, finish: Optional[Finish] = None
@@ -201,7 +191,9 @@ class Members:
         """
         release_dropped()
         number = _ffi.receive(self._id, source, tag, *_plain(memory))
-        return TransferWork(number, [result], finish, memory, self._waiter)
+        anyone = source == _ffi.ANY_SOURCE
+        what = f"{'no rank has sent a' if anyone else f'rank {source} has sent no'} message of tag {tag}"
+        return TransferWork(number, [result], finish, memory, what, self._timeout)
 
     def abort(self, reason: str) -> None:
         """Breaks the group for all ranks."""
@@ -211,8 +203,24 @@ class Members:
         """Leaves the group. Works in flight fail."""
         _ffi.close_group(self._id)
         self._waiter.close()
+        self._waiter.join()
+
+
+def _requests(name: str, pieces: Sequence[Piece]) -> list[_ffi.Request]:
+    return [
+        _ffi.request(
+            name if len(pieces) == 1 else f"{name}, tensor {i}",
+            piece.op,
+            piece.dtype,
+            piece.shape,
+            piece.source,
+            piece.target,
+            **piece.fields,
+        )
+        for i, piece in enumerate(pieces)
+    ]
 
 
 def _plain(memory: torch.Tensor) -> tuple[int, int, int]:
     """Returns the number of the tensor's element type, its address and its size."""
-    return number_of(memory.dtype), memory.data_ptr(), memory.numel() * memory.element_size()
+    return number_of(memory.dtype), address_of(memory), memory.numel() * memory.element_size()

@@ -25,7 +25,7 @@ def send(members: Members, tensors: Sequence[torch.Tensor], peer: int, tag: int)
 def receive(members: Members, tensors: Sequence[torch.Tensor], source: int, tag: int) -> Work:
     """Starts to receive a tensor from a rank of the group, or from any."""
     tensor = _only(tensors)
-    if tensor.is_contiguous():
+    if contiguous(tensor) is tensor:
         return members.receive(source, tag, tensor, tensor, None)
     room = torch.empty(tensor.shape, dtype=tensor.dtype)
     return members.receive(source, tag, room, tensor, lambda _: tensor.copy_(room))

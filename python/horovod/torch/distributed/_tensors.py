@@ -51,6 +51,14 @@ def contiguous(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous().resolve_conj().resolve_neg()
 
 
+def address_of(tensor: torch.Tensor) -> int:
+    """Returns the address of the tensor's memory; 0 if it has no elements. Raises ValueError: it has no memory, as a FakeTensor."""
+    address = tensor.data_ptr()
+    if address == 0 and tensor.numel() > 0:
+        raise ValueError(f"The backend hvd needs tensors with memory, got a {type(tensor).__name__} without.")
+    return address
+
+
 def check_dense(tensors: Sequence[torch.Tensor]) -> None:
     """Raises ValueError for tensors that have no plain memory."""
     for tensor in tensors:

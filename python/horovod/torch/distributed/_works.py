@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 import torch
-from torch._C._distributed_c10d import AllreduceOptions, _create_work_from_future  # type: ignore[attr-defined]
+from torch._C._distributed_c10d import AllreduceOptions
 from torch.distributed import Work
 
 from horovod import _ffi
@@ -21,6 +21,7 @@ from horovod.common.exceptions import HorovodInternalError
 
 Finish = Callable[[int], object]  # of a handle
 
+_PATIENCE = 5.0  # seconds for a callback to return at the end
 _A_WHILE = 1.0  # seconds: how long the runtime waits for a signal at most
 Tensors = Sequence[torch.Tensor]
 
@@ -70,6 +71,8 @@ class StartedWork(Work):
         the group's.
         """
         if not self._ended:
+            if os.getpid() != self._pid:
+                raise RuntimeError("A forked child can't wait for an operation of its parent.")
             if timeout is not None and timeout > datetime.timedelta(0):
                 self._wait_until(time.monotonic() + timeout.total_seconds(), timeout)
             self._conclude()
@@ -95,6 +98,8 @@ class StartedWork(Work):
         try:
             self._await()
         except Exception as raised:
+            if not self._poll():
+                raise  # of a signal's handler: the operation goes on
             error = raised
         with self._lock:
             if self._ended:
@@ -109,10 +114,16 @@ class StartedWork(Work):
             self._finish = self._keep = None
             self._ended = True
             self._release()
+        _no_longer_shown(self)
 
     def is_completed(self) -> bool:
         """Whether :meth:`wait` would return at once."""
-        return self._ended or self._poll()
+        try:
+            return self._ended or self._poll()
+        except ValueError:
+            if self._ended:  # another thread has released the handle
+                return True
+            raise
 
     def is_success(self) -> bool:
         """Whether the operation is done and has not failed."""
@@ -160,15 +171,29 @@ class StartedWork(Work):
 
 
 class TransferWork(StartedWork):
-    """A message that is sent or received."""
+    """A message that is sent or received. Waiting without a limit ends after the `limit` of its group, in seconds; `what` says in
+    messages what is waited for.
+    """
 
-    _source = -1
+    def __init__(
+        self, handle: int, result: Any, finish: Optional[Finish], keep: object, what: str = "", limit: float = 0.0
+    ) -> None:
+        super().__init__(handle, result, finish, keep, Waiter())
+        self._what = what
+        self._limit = limit
+        self._source = -1
 
     def _poll(self) -> bool:
         return _ffi.poll_transfer(self._handle)
 
     def _await(self) -> None:
-        self._source = _ffi.wait_transfer(self._handle) or 0
+        deadline = time.monotonic() + self._limit
+        source = None
+        while source is None:
+            source = _ffi.wait_transfer(self._handle, once=True)
+            if source is None and time.monotonic() >= deadline:
+                raise WorkTimeout(f"The timeout of {self._limit:g} s is over, and {self._what}.")
+        self._source = source
 
     def _await_a_while(self) -> None:
         with contextlib.suppress(HorovodInternalError):  # it is done, and says so when it is concluded
@@ -178,7 +203,15 @@ class TransferWork(StartedWork):
         _ffi.forget_transfer(self._handle)
 
     def _heir(self) -> StartedWork:
-        return TransferWork(self._handle, self._result, self._finish, self._keep, self._waiter)
+        return TransferWork(self._handle, self._result, self._finish, self._keep, self._what, self._limit)
+
+    def get_future(self) -> "torch.futures.Future[Any]":
+        """Returns a future of the tensor. It has a thread of its own: a message may come after many operations that are started
+        later.
+        """
+        future = super().get_future()
+        self._waiter.close()  # once this future is complete
+        return future
 
     def source_rank(self) -> int:
         """Returns the rank of the group that has sent what was received. The work is done."""
@@ -223,13 +256,24 @@ class EndedWork(Work):
         return future
 
 
-# Before torch 2.8 C++ holds a work of Python only as long as Python does itself.
+# Before torch 2.8 C++ code holds a work of Python only as long as Python does itself: so works in flight are kept here, and
+# the last ones that have ended, which C++ code may still ask.
 _KEEPS_PYTHONS_WORKS = hasattr(AllreduceOptions(), "asyncOp")
+_shown: set[StartedWork] = set()
+_ended_lately: collections.deque[StartedWork] = collections.deque(maxlen=1000)
 
 
 def shown(work: StartedWork) -> Work:
-    """Returns the work as torch.distributed may have it: C++ code of torch keeps it after Python has forgotten it."""
-    return work if _KEEPS_PYTHONS_WORKS else _create_work_from_future(work.get_future())
+    """Returns the work, which C++ code of torch may keep after Python has forgotten it."""
+    if not _KEEPS_PYTHONS_WORKS:
+        _shown.add(work)
+    return work
+
+
+def _no_longer_shown(work: StartedWork) -> None:
+    if work in _shown:
+        _ended_lately.append(work)
+        _shown.discard(work)
 
 
 class WorksTogether(Work):
@@ -279,7 +323,8 @@ class Waiter:
     def __init__(self) -> None:
         self._works: queue.SimpleQueue[Optional[StartedWork]] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._threads = 0
+        self._threads: list[threading.Thread] = []
+        self._ending: list[threading.Thread] = []
         self._in_callbacks = 0  # of the threads
 
     def add(self, work: StartedWork) -> None:
@@ -291,14 +336,22 @@ class Waiter:
     def close(self) -> None:
         """Ends the threads once all works so far are done."""
         with self._lock:
-            threads, self._threads = self._threads, 0
-        for _ in range(threads):
+            ending, self._threads = self._threads, []
+        for _ in ending:
             self._works.put(None)
+        self._ending += ending
+
+    def join(self) -> None:
+        """Waits for the threads that end, before the interpreter does: a thread within a callback would abort the process."""
+        for thread in self._ending:
+            if thread is not threading.current_thread():
+                thread.join(_PATIENCE)
 
     def _leave_no_work_alone(self) -> None:
-        if self._in_callbacks >= self._threads and not self._works.empty():
-            self._threads += 1
-            threading.Thread(target=self._run, name="horovod futures", daemon=True).start()
+        if self._in_callbacks >= len(self._threads) and not self._works.empty():
+            thread = threading.Thread(target=self._run, name="horovod futures", daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def _run(self) -> None:
         while True:
