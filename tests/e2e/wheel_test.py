@@ -53,7 +53,7 @@ def test_name_and_content(wheel):
     for program in ("horovodrun", "horovod-agent", "horovod-rendezvousd"):
         assert f"horovod/bin/{program}" in names
         assert f"{program} = " in entry_points
-    assert "[torch.backends]\nhvd = horovod._torch_backend:register\n" in entry_points
+    assert "[torch.backends]\nhvd = horovod._torch_autoload:register\n" in entry_points
     assert "[torchrun.handlers]\nhorovod = horovod.torchrun:get_handler\n" in entry_points
 
 

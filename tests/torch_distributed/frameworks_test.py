@@ -12,7 +12,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 PATIENCE = 300  # seconds; a training takes some
 UNDER_HOROVODRUN = ["lightning", "accelerate", "transformers"]
 # What a wheel has: torch registers the backend by itself, also in processes of others.
-ENTRY_POINT = "[torch.backends]\nhvd = horovod._torch_backend:register\n"
+ENTRY_POINT = "[torch.backends]\nhvd = horovod._torch_autoload:register\n"
 
 
 def train(folder: Path, framework: str, *launcher: str) -> None:

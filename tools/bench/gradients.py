@@ -5,18 +5,18 @@
 Columns, in milliseconds per step on the slowest rank, medians of all rounds:
   local       the step without communication, in as many processes at once
   hvd         hvd.DistributedOptimizer
-  ddp         DistributedDataParallel over Gloo; ddp view: with gradient_as_bucket_view; ddp-hvd: over our backend of torch.distributed
+  ddp         DistributedDataParallel over Gloo; ddp view: with gradient_as_bucket_view; ddp-hvd and hvd-view: over our backend of torch.distributed
   horovod     Horovod 0.28.1, where there is one
   X comm      X less local: what communication adds to the step
   hvd/ddp     our communication as a part of DDP's, and of DDP's with views: medians of the rounds' ratios
-  d-hvd/hvd   DDP's communication over our backend, as a multiple of DistributedOptimizer's
+  d-hvd/hvd   DDP's communication over our backend, as a multiple of DistributedOptimizer's; dv-hvd/hvd: with views
 """
 
 import bench
 from referee import JobFailed, Referee, median_ratio
 
 MODELS = {"resnet50": "161 tensors, 102 MB", "gpt": "208 tensors, 63 MB"}
-WAYS = ["local", "hvd", "ddp", "ddp-view", "ddp-hvd"]
+WAYS = ["local", "hvd", "ddp", "ddp-view", "ddp-hvd", "hvd-view"]
 
 
 def command_of(args, way, ranks, which, referee):
@@ -26,7 +26,7 @@ def command_of(args, way, ranks, which, referee):
     if way == "horovod":
         launcher, python, environment = bench.original_horovod(args, ranks)
         return [*launcher, python, worker[1], "hvd", *worker[3:]], environment
-    variables = bench.environment(args, which) if way == "ddp-hvd" else None
+    variables = bench.environment(args, which) if way in ("ddp-hvd", "hvd-view") else None
     return bench.forked([*worker, referee.scratch("store-" + way), "RANK", str(ranks)], ranks), variables
 
 
@@ -46,7 +46,7 @@ def communication(times, way):
 
 
 def show(table, model, which, times, rounds):
-    ours, ddp, view, group = (communication(times, way) for way in WAYS[1:5])
+    ours, ddp, view, group, group_view = (communication(times, way) for way in WAYS[1:])
     values = {way: 1000 * bench.median(seconds) for way, seconds in times.items()}
     values.update(
         {
@@ -61,6 +61,7 @@ def show(table, model, which, times, rounds):
             "hvd/ddp": median_ratio(ours, ddp),
             "hvd/view": median_ratio(ours, view),
             "d-hvd/hvd": median_ratio(group, ours),
+            "dv-hvd/hvd": median_ratio(group_view, ours),
         }
     )
     if "horovod" in times:
@@ -75,7 +76,17 @@ def main():
     args = parser.parse_args()
     bench.begin(args)
     ways = ways_with_horovod(args, WAYS)
-    titles = [*ways, "hvd comm", "ddp comm", "view comm", "d-hvd comm", "hvd/ddp", "hvd/view", "d-hvd/hvd"]
+    titles = [
+        *ways,
+        "hvd comm",
+        "ddp comm",
+        "view comm",
+        "d-hvd comm",
+        "hvd/ddp",
+        "hvd/view",
+        "d-hvd/hvd",
+        "dv-hvd/hvd",
+    ]
     if "horovod" in ways:
         titles += ["horovod comm", "hvd/horovod"]
     for ranks in args.np:

@@ -2,8 +2,8 @@
 
     worker_steps.py HOW SOCKET NAME [STORE RANK SIZE]
 
-HOW: local (no communication), hvd (under horovodrun), ddp, ddp-view (gradient_as_bucket_view), or ddp-hvd (over the backend hvd); all but hvd get the
-last three arguments.
+HOW: local (no communication), hvd (under horovodrun), ddp, ddp-view (gradient_as_bucket_view), ddp-hvd and hvd-view (over the backend hvd); all
+but hvd get the last three arguments.
 The referee's operation is a model: resnet50-gradients and gpt-gradients, whose optimizer does nothing, and digits and resnet18, which are trained;
 its size is the batch's.
 """
@@ -95,7 +95,7 @@ def main():
         if how == "hvd"
         else Local(*group)
         if how == "local"
-        else Ddp(how == "ddp-view", "hvd" if how == "ddp-hvd" else "gloo", *group)
+        else Ddp(how.endswith("-view"), "hvd" if "hvd" in how else "gloo", *group)
     )
     steps = {}
 

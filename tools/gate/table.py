@@ -37,10 +37,10 @@ def sources(root: Path) -> list[Suite]:
         check("format of the sources", "tools/format", "--check"),
         check("shell scripts", "shellcheck", "-x", "-P", ".", *shell_scripts(root)),
         check("Dockerfiles", ".dev/venv-lint/bin/hadolint", "Dockerfile", "examples/kubernetes/Dockerfile"),
-        check("documentation", "tools/docs"),
         check("clang-tidy of what has changed", "tools/lint", "--changed"),
         bazel("C++ tests", "//..."),
         check("build", "tools/build"),
+        check("documentation", "tools/docs"),  # which asks the programs for their options
         # Last, as it needs the newest torch, which is fetched meanwhile.
         check("Python code", "tools/lint", "--python"),
     ]

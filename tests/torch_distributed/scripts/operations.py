@@ -1,5 +1,6 @@
 """Every operation of torch.distributed on the backend hvd, with values that are computed here: operations.py STORE RANK RANKS"""
 
+import concurrent.futures
 import datetime
 import sys
 
@@ -114,6 +115,11 @@ def test_gathers() -> None:
     dist.gather(own(torch.float32), at_root, 0)
     if at_root is not None:
         check(torch.stack(at_root), all_of(torch.float32))
+    if hasattr(dist, "gather_single"):  # since torch 2.14
+        flat = torch.empty(6 * size) if rank == 0 else None
+        dist.gather_single(own(torch.float32), flat, 0)
+        if flat is not None:
+            check(flat.view(size, 6), all_of(torch.float32))
     output = torch.empty(6)
     dist.scatter(output, list(all_of(torch.float32)) if rank == size - 1 else None, size - 1)
     check(output, own(torch.float32))
@@ -171,6 +177,14 @@ def test_async() -> None:
         assert works[i].is_completed()
     future = dist.all_reduce(torch.ones(3), async_op=True).get_future()
     assert torch.equal(future.wait()[0], torch.full((3,), float(size)))
+    for _ in range(20):  # several threads wait for one work
+        tensor = torch.ones(1000)
+        work = dist.all_reduce(tensor, async_op=True)
+        future = work.get_future()
+        with concurrent.futures.ThreadPoolExecutor(3) as threads:
+            assert all(threads.map(lambda work: work.wait(), [work] * 3))
+        future.wait()
+        check(tensor, torch.full((1000,), float(size)))
     dist.all_reduce(torch.ones(100000), async_op=True)  # nobody waits for it
     dist.barrier()
 

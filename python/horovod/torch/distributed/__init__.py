@@ -37,6 +37,6 @@ def _take_monitored_barriers() -> None:
     dist.monitored_barrier = dist.distributed_c10d.monitored_barrier = monitored_barrier
 
 
-_torch_backend.register()
+_torch_backend.register(create)
 keep_from_compiler(HorovodGroup, _works.StartedWork, _works.TransferWork, _works.EndedWork, _works.WorksTogether)
 _take_monitored_barriers()

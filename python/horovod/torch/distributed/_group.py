@@ -119,6 +119,16 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         self._add_device(torch.device(device))
         return super()._get_backend(device)
 
+    get_backend = _get_backend
+
+    def set_timeout(self, timeout: datetime.timedelta) -> None:
+        """Raises NotImplementedError: a group keeps the timeout with which it was made."""
+        raise NotImplementedError(
+            "The backend hvd can't change a group's timeout: give it to init_process_group or new_group."
+        )
+
+    _add_ephemeral_timeout = set_timeout
+
     def _set_sequence_number_for_group(self) -> None:
         """The runtime counts by itself."""
 
@@ -247,6 +257,20 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
             return super().gather(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
         work = _collectives.gather(self._connected(), nested(outputs), own, root_of(opts, root), self._waits(opts))
         return self._kept(work)
+
+    def gather_single(self, output: torch.Tensor, own: torch.Tensor, opts: Any = None) -> Work:
+        """As dist.gather_single of torch 2.14: the root gathers the inputs of all ranks into one output."""
+        if self._are_elsewhere([own]):
+            return super().gather_single(output, own, *_given(opts))  # type: ignore[no-any-return]
+        output, own = plain(output), plain(own)
+        if self.rank() != root_of(opts):
+            return self.gather([], [own], opts)
+        if output.numel() != own.numel() * self.size() or not output.is_contiguous():
+            raise ValueError(
+                f"The output needs {own.numel() * self.size()} elements in one piece for the {own.numel()} of each rank, and has "
+                f"{output.numel()}."
+            )
+        return self.gather([list(output.view(self.size(), -1))], [own], opts)
 
     def scatter(
         self, outputs: _OneOrMore, inputs: _Lists, opts: Any = None, timeout: Any = None, *, root: Any = None

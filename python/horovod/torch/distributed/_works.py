@@ -98,7 +98,9 @@ class StartedWork(Work):
         try:
             self._await()
         except Exception as raised:
-            if not self._poll():
+            if self._ended:
+                return  # another thread has released the handle meanwhile
+            if not self.is_completed():
                 raise  # of a signal's handler: the operation goes on
             error = raised
         with self._lock:
