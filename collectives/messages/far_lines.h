@@ -27,8 +27,8 @@
 namespace hvd::collectives::messages {
 
 // Two ranks have a connection for each direction: each of them dials when it first has something to
-// send, or waits for something, and so they need not agree on who does. A connection's other direction is used for the last
-// packet alone.
+// send, or waits for something, and so they need not agree on who does. A connection's other
+// direction is used for the last packet alone.
 //
 // Belongs to the thread that holds the messenger's lock.
 class FarLines {
