@@ -70,7 +70,7 @@ class Node:
         waits until it is needed.
 
         Args:
-          note: called on rank 0 of each world that forms, on another thread; what it returns is told to all nodes.
+          note: called on rank 0 of each world that forms, on another thread; all nodes receive what it returns.
 
         Raises Left or Closed. Then the node is in the job no more.
         """
@@ -181,7 +181,7 @@ class Node:
 
     def _stop(self, seconds: float) -> None:
         """torchrun asks :meth:`is_changing` while its workers run. When it does not (they have ended, and it waits for those of other
-        nodes), it is told by the signal that it knows.
+        nodes), SIGTERM ends it.
         """
         self._is_told_to_stop.set()
         if not self._has_left.wait(seconds / 2):

@@ -13,6 +13,7 @@ import torch
 from torch.distributed import ReduceOp, Work
 
 from horovod import _ffi
+from horovod.torch.distributed._arguments import Tensors
 from horovod.torch.distributed._members import Members, Piece
 from horovod.torch.distributed._tensors import (
     address_of,
@@ -23,8 +24,6 @@ from horovod.torch.distributed._tensors import (
     moved_elements_of,
 )
 from horovod.torch.distributed._works import EndedWork
-
-Tensors = Sequence[torch.Tensor]
 
 _REDUCTIONS = {
     "SUM": _ffi.SUM,
@@ -213,19 +212,25 @@ def allgather_single(members: Members, outputs: Tensors, inputs: Tensors, waits:
         for source, target in zip(sources, targets)
     ]
 
-    def finish(handle: int) -> None:
-        for i, (output, target) in enumerate(zip(outputs, targets)):
-            _take(handle, i, target)
-            if target is not output:
-                output.copy_(target)
-
-    return members.start(pieces, outputs, (sources, targets), finish, waits)
+    return members.start(pieces, outputs, (sources, targets), _takes(outputs, targets), waits)
 
 
 def _room(output: torch.Tensor) -> torch.Tensor:
     """Returns the output, or memory like it in one piece."""
     is_plain = output.is_contiguous() and not output.is_conj() and not output.is_neg()
     return output if is_plain else torch.empty(output.shape, dtype=output.dtype)
+
+
+def _takes(outputs: Tensors, targets: Tensors) -> Callable[[int], None]:
+    """Returns a function that takes each result into its target, and copies it to the output if that is another tensor."""
+
+    def finish(handle: int) -> None:
+        for i, (output, target) in enumerate(zip(outputs, targets)):
+            _take(handle, i, target)
+            if target is not output:
+                output.copy_(target)
+
+    return finish
 
 
 def _take(handle: int, index: int, target: torch.Tensor) -> None:
@@ -304,13 +309,7 @@ def reduce_scatter_single(members: Members, outputs: Tensors, inputs: Tensors, o
         # Rows of one rank each, so that complex elements, which are two, are not torn apart.
         pieces.append(piece._replace(shape=(members.size, piece.shape[0] // members.size)))
 
-    def finish(handle: int) -> None:
-        for i, (output, target) in enumerate(zip(outputs, targets)):
-            _take(handle, i, target)
-            if target is not output:
-                output.copy_(target)
-
-    return members.start(pieces, outputs, (sources, targets), finish, waits)
+    return members.start(pieces, outputs, (sources, targets), _takes(outputs, targets), waits)
 
 
 def _reduce_scatter_whole(members: Members, outputs: Tensors, inputs: Tensors, op: Any, waits: bool) -> Work:

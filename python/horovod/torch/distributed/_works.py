@@ -23,7 +23,6 @@ Finish = Callable[[int], object]  # of a handle
 
 _PATIENCE = 5.0  # seconds for a callback to return at the end
 _A_WHILE = 1.0  # seconds: how long the runtime waits for a signal at most
-Tensors = Sequence[torch.Tensor]
 
 
 class WorkTimeout(RuntimeError):
