@@ -108,6 +108,7 @@ def torch_distributed(root: Path) -> list[Suite]:
             only="as_over_gloo and not ray and not deepspeed",
             variables={"PYTHONPATH": "{dev}/lightning-2"},
         ),
+        pytest("torch.distributed, engines", "engines", "tests/engines/torch_distributed_test.py"),
         torchs_own(ranks=2),
     ]
 
