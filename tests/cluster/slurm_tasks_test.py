@@ -12,6 +12,7 @@ from processes import wait_until_none
 from slurm import Slurm
 
 SCRIPT = REPOSITORY / "tests/e2e/jobs/launched.py"
+TORCH_SCRIPT = REPOSITORY / "tests/torch_distributed/scripts/env_launched.py"
 VARIABLE = "HOROVOD_RENDEZVOUS_DIR"
 
 
@@ -38,8 +39,8 @@ def work(directory):
     return Path(tempfile.mkdtemp(dir=directory))
 
 
-def run(slurm, work, *options, what="", environment=None):
-    command = ["srun", *options, "python", SCRIPT, *([what] if what else [])]
+def run(slurm, work, *options, what="", environment=None, script=SCRIPT):
+    command = ["srun", *options, "python", script, *([what] if what else [])]
     return slurm.run(command, work, timeout=120, env={"HOME": str(work), "OMP_NUM_THREADS": "1", **(environment or {})})
 
 
@@ -77,6 +78,13 @@ def test_tasks_on_two_nodes_are_one_job(slurm, cluster, work):
         (1, 2, 1, 2),
     ]
     assert {(place["size"], place["total"]) for place in places} == {(4, 4.0)}
+    check_nothing_is_left(slurm, cluster, work)
+
+
+def test_tasks_have_a_group_of_torch_without_an_address(slurm, cluster, work):
+    result = run(slurm, work, "-N2", "--ntasks-per-node=2", script=TORCH_SCRIPT)
+    assert result.returncode == 0 and said_by_tasks(result) == "", result.stdout + result.stderr
+    assert sorted(result.stdout.splitlines()) == [f"rank {rank} of 4 is done" for rank in range(4)]
     check_nothing_is_left(slurm, cluster, work)
 
 

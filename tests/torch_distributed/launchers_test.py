@@ -1,4 +1,4 @@
-"""The backend hvd under launchers: ours, with and without encryption, and torchrun."""
+"""The backend hvd under launchers: ours, with and without encryption, torchrun, and mpirun. tests/cluster has srun."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 
 SCRIPT = str(Path(__file__).parent / "scripts" / "env_launched.py")
 PATIENCE = 120
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2"]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
 
 
@@ -46,3 +47,41 @@ def test_encryption_without_a_job_is_refused() -> None:
     code, output = output_of(*TORCHRUN, SCRIPT, HOROVOD_ENCRYPT_DATA="1")
     assert code != 0
     assert "start the script by horovodrun --encrypt-data" in output, output
+
+
+def test_mpirun_of_open_mpi() -> None:
+    ended = output_of(*MPIRUN, sys.executable, SCRIPT)
+    check_done(ended, 2)
+    assert "horovod" not in ended[1], ended[1]
+
+
+def test_mpirun_of_mpich() -> None:
+    check_done(output_of("mpiexec.hydra", "-np", "3", sys.executable, SCRIPT), 3)
+
+
+def test_mpirun_encrypts() -> None:
+    """Processes of a launch are a job, and have its secret."""
+    check_done(output_of(*MPIRUN, sys.executable, SCRIPT, HOROVOD_ENCRYPT_DATA="1", HOROVOD_SHARED_MEMORY="0"), 2)
+
+
+def test_ranks_of_mpirun_are_known_before_a_group_is_made() -> None:
+    ranks = "print(*(os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK')))"
+    code, output = output_of(*MPIRUN, sys.executable, "-c", f"import os, horovod.torch.distributed; {ranks}")
+    assert (code, sorted(output.splitlines())) == (0, ["0 2 0", "1 2 1"]), output
+
+
+def test_a_process_of_mpirun_that_fails_is_named() -> None:
+    fails = "dist.barrier(); 1 // dist.get_rank(); dist.barrier()"
+    script = f"import torch.distributed as dist, horovod.torch.distributed; dist.init_process_group('hvd'); {fails}"
+    code, output = output_of(*MPIRUN, sys.executable, "-c", script)
+    assert code == 1
+    assert "ZeroDivisionError" in output, output
+    assert "horovod-rendezvousd: rank 0 on host task0 failed: exit code 1" in output, output
+
+
+def test_addresses_of_the_user_are_kept() -> None:
+    """The processes do not become a job if MASTER_ADDR is set: then torch's own rendezvous goes to that address."""
+    script = "import torch.distributed as dist, horovod.torch.distributed as hvd; dist.init_process_group('hvd')"
+    code, output = output_of(*MPIRUN, sys.executable, "-c", script, MASTER_ADDR="127.0.0.1")
+    assert code == 1
+    assert "environment variable MASTER_PORT expected" in output, output

@@ -186,17 +186,19 @@ def note_launch(launch: Launch) -> None:
     os.environ[_JOINED] = _label(launch)
 
 
-def complaint(launch: Launch, environment: Mapping[str, str]) -> Optional[str]:
-    """Returns a one-line error message for a process that can't find the others of its launch; None for one that can."""
+def complaint(launch: Launch, environment: Mapping[str, str], call: str = "hvd.init()") -> Optional[str]:
+    """Returns a one-line error message for a process that can't find the others of its launch; None for one that can. `call` is
+    what the script has called.
+    """
     if launch.problem:
         return (
-            f"hvd.init(): {launch.problem}: start this process with the variables of {launch.launcher} as they are, "
+            f"{call}: {launch.problem}: start this process with the variables of {launch.launcher} as they are, "
             f"or alone, without {launch.variable}"
         )
     if launch.name or (launch.launcher != _EXECUTOR.name and environment.get(RENDEZVOUS_DIR)):
         return None
     start = (
-        f"hvd.init(): this is process {launch.rank} of {launch.size} that {launch.launcher} has started, but its "
+        f"{call}: this is process {launch.rank} of {launch.size} that {launch.launcher} has started, but its "
         "variables do not tell this launch from others, so the processes can't find each other: start them with "
         f"'horovodrun -np {launch.size} python SCRIPT', with -H HOST:SLOTS,... for several hosts"
     )
@@ -235,15 +237,16 @@ def _check_no_member_started_this() -> None:
         )
 
 
-def check() -> Optional[Launch]:
-    """Returns the launch to join, if a launcher other than Horovod's has started several processes; else None.
+def check(call: str = "hvd.init()") -> Optional[Launch]:
+    """Returns the launch to join, if a launcher other than Horovod's has started several processes; else None. `call` is what
+    the script has called, for messages.
 
     Raises :class:`HorovodInternalError` if this process must not join: an ancestor is a member of the world in the same
     place, so that the world would break, or the others of its launch can't be found.
     """
     _check_no_member_started_this()
     launch = launch_of(os.environ, ancestors())
-    refusal = None if launch is None else complaint(launch, os.environ)
+    refusal = None if launch is None else complaint(launch, os.environ, call)
     if refusal is not None:
         raise HorovodInternalError(refusal)
     return launch

@@ -66,11 +66,7 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
     ranks = _listed(comm)
     if process.world is not None:
         return
-    launch = _origin.check()
-    if launch is not None:
-        from horovod.runner import _launched  # of no use to all others
-
-        _launched.join(launch)
+    join_launch("hvd.init()")
     _process.enter(_ffi.init)
     if ranks and sorted(ranks) != list(range(_ffi.query("size"))):
         _ffi.shutdown()
@@ -90,6 +86,23 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
     except ValueError as error:
         shutdown()
         raise ValueError(f"Horovod initialization failed: {error}") from None
+
+
+def join_launch(call: str) -> None:
+    """Makes this process a worker of the job of its launch, if a launcher other than Horovod's has started several processes, and
+    blocks until all have called this. The process is in no world yet. `call` is what the script has called, for messages.
+
+    Raises:
+      HorovodInternalError: the others of the launch can't be found.
+    """
+    launch = _origin.check(call)
+    if launch is None:
+        return
+    from horovod.runner import _launched  # of no use to all others
+
+    _launched.join(launch, call)
+    process.pid = os.getpid()
+    _install_hooks()
 
 
 def _listed(comm: Any) -> list[int]:

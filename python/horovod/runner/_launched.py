@@ -27,11 +27,13 @@ _VERDICT_SECONDS = 3.0
 # For the launcher to see the first failure: torchrun looks every 0.1 s. torchrun and mpirun end it, by their SIGTERM to the
 # others. srun lets them run, and reports nothing.
 _LAUNCHER_SECONDS = 1.0
-_SUCCESS = re.compile(r"horovod-rendezvousd: \d+ ranks? finished")
+_SUCCESS = re.compile(
+    r"horovod-rendezvousd: (\d+ ranks? finished|\d+ workers? exited with code 0 without hvd\.init\(\))"
+)
 
 
-def join(launch: Launch) -> None:
-    """Makes this process the worker of its rank. It leaves the job when it ends.
+def join(launch: Launch, call: str) -> None:
+    """Makes this process the worker of its rank. It leaves the job when it ends. `call` is what the script has called, for messages.
 
     Raises HorovodInternalError, with a one-line message.
     """
@@ -40,14 +42,14 @@ def join(launch: Launch) -> None:
     try:
         file = _rendezvous_file.file_of(launch)
         host = _Rank0(launch, file, patience) if launch.rank == 0 else None
-        rendezvous = host.rendezvous if host is not None else _find(launch, file, patience)
+        rendezvous = host.rendezvous if host is not None else _find(launch, file, patience, call)
         _check_size(launch, rendezvous)
         if launch.launcher == "torchrun":
             os.environ.setdefault("HOROVOD_TORCH_ENV", "0")  # torchrun's own variables stay
         member = _Member(launch, rendezvous, host, patience)
         _wait_for_start(launch, member, patience)
     except (OSError, ValueError, RuntimeError) as error:
-        text = f"hvd.init(): process {launch.rank} of {launch.launcher}: {error}"
+        text = f"{call}: process {launch.rank} of {launch.launcher}: {error}"
         raise HorovodInternalError(one_line(text)) from None
     finally:
         if host is not None:
@@ -140,9 +142,9 @@ class _Rank0:
         self.job.stop()
 
 
-def _find(launch: Launch, file: RendezvousFile, patience: float) -> Rendezvous:
+def _find(launch: Launch, file: RendezvousFile, patience: float, call: str) -> Rendezvous:
     where = f"on {one_line(launch.root)}" if launch.root else "on its machine"
-    hint = f"rank 0, {where}, writes it in hvd.init()"
+    hint = f"rank 0, {where}, writes it in {call}"
     if not launch.is_local:
         hint += f"; all machines must see it: set {RENDEZVOUS_DIR} to a directory that they share"
     return file.wait(patience, f"{hint}; {_advice(launch)}")

@@ -193,7 +193,7 @@ class RendezvousFile:
                 raise RuntimeError(f"after {timeout:g} s {what} ({hint})")
             if now >= notice:
                 notice = deadline
-                print(f"hvd.init(): {what} ({hint})", file=sys.stderr, flush=True)
+                print(f"Horovod: {what} ({hint})", file=sys.stderr, flush=True)
             time.sleep(pause)
             pause = min(2 * pause, longest)
 

@@ -1,7 +1,8 @@
 """The backend ``hvd`` of torch.distributed: ``torch.distributed.init_process_group("hvd")``.
 
 Scripts keep their calls of torch.distributed, and everything that is built on it: DistributedDataParallel, FSDP, DTensor,
-pipelines, distributed checkpoints. The import registers the backend.
+pipelines, distributed checkpoints. The import registers the backend, and sets torch's variables where srun or mpirun has started
+the process.
 """
 
 import datetime
@@ -11,7 +12,7 @@ from typing import Optional
 import torch.distributed as dist
 
 from horovod import _torch_backend
-from horovod.torch.distributed import _works
+from horovod.torch.distributed import _launch, _works
 from horovod.torch.distributed._compiled import keep_from_compiler
 from horovod.torch.distributed._group import HorovodGroup, create
 
@@ -40,3 +41,5 @@ def _take_monitored_barriers() -> None:
 _torch_backend.register(create)
 keep_from_compiler(HorovodGroup, _works.StartedWork, _works.TransferWork, _works.EndedWork, _works.WorksTogether)
 _take_monitored_barriers()
+_launch.show_ranks()
+_launch.join_for_addresses()

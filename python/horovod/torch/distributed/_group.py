@@ -65,6 +65,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
                 keys.fail(f"Rank {rank} can't connect with the group: {error}")
             raise
         _open.add(self)
+        _leave_first_at_exit()
 
     # What the group is.
 
@@ -427,7 +428,12 @@ def _leave_all() -> None:
             group.shutdown()
 
 
-atexit.register(_leave_all)
+def _leave_first_at_exit() -> None:
+    """Makes _leave_all the first of the functions that run at the exit so far: one that was registered before, such as the end of
+    an adopted worker, may wait for the other ranks.
+    """
+    atexit.unregister(_leave_all)
+    atexit.register(_leave_all)
 
 
 def create(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> HorovodGroup:
