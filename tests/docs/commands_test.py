@@ -153,6 +153,10 @@ ELSEWHERE = {
         "tests/torch_distributed/digits_test.py",
         "examples/README.md",
     ),
+    r"horovodrun --encrypt-data -np 2 python examples/torch_ddp_digits\.py": (
+        "tests/torch_distributed/launchers_test.py",
+        '"horovodrun", "--encrypt-data"',
+    ),
     r"torchrun --nproc-per-node 2 mistake\.py BACKEND CASE": ("tests/torch_distributed/backend_test.py", "MISTAKES"),
     r"horovodrun -np 2 python examples/pytorch_lightning_mnist\.py": (
         "tests/e2e/lightning_test.py",

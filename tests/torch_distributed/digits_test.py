@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parent.parent.parent
-COMMANDS = re.findall(r"`(horovodrun .* examples/torch_.*)`", (REPOSITORY / "examples/README.md").read_text())
+COMMANDS = re.findall(r"`(horovodrun -np .* examples/torch_.*)`", (REPOSITORY / "examples/README.md").read_text())
 PATIENCE = 240  # seconds
 
 
@@ -22,7 +22,7 @@ def accuracy_of(command: str) -> float:
 
 
 def test_every_script_has_its_command() -> None:
-    assert len(COMMANDS) == len(list(REPOSITORY.glob("examples/torch_*.py"))) == 4
+    assert len(COMMANDS) == len(list(REPOSITORY.glob("examples/torch_*.py"))) == 6
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -127,7 +127,7 @@ def rest(root: Path) -> list[Suite]:
     """What takes or fetches much: tools/test --all."""
     return [
         torchs_own(ranks=4),
-        pytest("torch.distributed, examples", "pip", _of_torch("digits")),
+        pytest("torch.distributed, examples", "pip", _of_torch("digits"), _of_torch("resume")),
         pytest("torch.distributed, Ray Train", "engines", _of_torch("frameworks"), only="ray"),
         *_other_frameworks(root),
         _engine(
