@@ -152,7 +152,7 @@ PURE_HEADERS = re.compile(
 
 # These may include anything, and nothing but tests may include them. What a folder offers to tests only is named *_test_util.h or lies in testing/.
 TEST_FOLDERS = ("tests", "tools")
-TEST_FILE = re.compile(r"(_test\.cc|_test_util\.(h|cc)|/testing/.*|_testing\.(h|cc)|_fuzzer\.cc|_bench\.cc)$")
+TEST_FILE = re.compile(r"(_test\.cc|_test_util\.(h|cc)|/testing/.*|_testing\.(h|cc)|_fuzz\.cc|_bench\.cc)$")
 # What tests of any folder may use: shared fakes, ranks that are threads, certificates of a job, a daemon within the process.
 FOR_TESTS = (
     "tests/",

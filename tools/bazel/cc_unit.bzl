@@ -1,11 +1,11 @@
-"""cc_unit: a C++ library with its unit test. unit_test: a test of several units, or another test of one."""
+"""cc_unit: a C++ library with its unit test and its fuzz target. unit_test: a test of several units, or another test of one."""
 
 _COMMON = ["//base:status_macros", "//third_party:abseil"]
 
 def cc_unit(name, srcs = None, hdrs = None, deps = [], test = True, test_deps = [], test_size = "small", test_tags = [], test_data = [], **kwargs):
-    """Makes the library of NAME.h and NAME.cc (if there is one), and the test of NAME_test.cc (if there is one).
+    """Makes the library of NAME.h and NAME.cc (if there is one), the test of NAME_test.cc and the fuzz target of NAME_fuzz.cc (if there are such).
 
-    Both may use Abseil and base/status_macros.h without saying so.
+    All may use Abseil and base/status_macros.h without saying so.
 
     Args:
       name: the library's name, and the stem of its files.
@@ -35,6 +35,29 @@ def cc_unit(name, srcs = None, hdrs = None, deps = [], test = True, test_deps = 
             data = test_data,
             deps = [":" + name] + [label for label in deps + test_deps if label not in _COMMON],
         )
+
+    if native.glob([name + "_fuzz.cc"]):
+        _fuzz_target(name + "_fuzz", "testdata/%s_fuzz" % name, [":" + name] + deps + test_deps)
+
+def _fuzz_target(name, corpus, deps):
+    """Makes the fuzz target of NAME.cc, which tools/fuzz runs, and NAME_test, which gives it each file of the corpus."""
+    deps = _COMMON + ["//tests/support:fuzzing"] + [label for label in deps if label not in _COMMON]
+    native.cc_test(
+        name = name + "_test",
+        size = "small",
+        srcs = [name + ".cc"],
+        args = [native.package_name() + "/" + corpus],
+        data = native.glob([corpus + "/**"]),
+        deps = deps + ["//tests/support:corpus_main"],
+    )
+    native.cc_binary(
+        name = name,
+        testonly = True,
+        srcs = [name + ".cc"],
+        linkopts = ["-fsanitize=fuzzer"],
+        tags = ["fuzz", "manual"],
+        deps = deps,
+    )
 
 def unit_test(name, srcs = None, size = "small", deps = [], **kwargs):
     """Makes the test of NAME.cc, which may use GoogleTest, Abseil and base/status_macros.h without saying so.
