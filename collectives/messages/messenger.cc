@@ -164,8 +164,8 @@ TransferPtr Messenger::Receive(int source_or_any, const Message& message, void* 
   return core_->Receive(source_or_any, message, data, bytes, std::move(then));
 }
 
-bool Messenger::WaitAWhile(const Transfer& transfer) {
-  return core_->IsOwnProcess() ? core_->WaitAWhile(transfer) : transfer.done();
+bool Messenger::WaitAWhile(const Transfer& transfer, absl::Duration most) {
+  return core_->IsOwnProcess() ? core_->WaitAWhile(transfer, most) : transfer.done();
 }
 
 void Messenger::OnBroken(std::function<void(const absl::Status&)> listener) {

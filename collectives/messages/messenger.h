@@ -60,9 +60,9 @@ class Messenger {
   std::shared_ptr<Transfer> Receive(int source_or_any, const Message& message, void* data,
                                     size_t bytes, std::function<void()> then = nullptr);
 
-  // Waits for about a second at most, or until this thread takes a signal. Returns whether the
-  // transfer is done. Meanwhile the thread moves data.
-  bool WaitAWhile(const Transfer& transfer);
+  // Waits for `most` and about a second at most, or until this thread takes a signal. Returns
+  // whether the transfer is done. Meanwhile the thread moves data.
+  bool WaitAWhile(const Transfer& transfer, absl::Duration most = absl::InfiniteDuration());
 
   // Calls `listener` with the reason once the messenger has become unusable: a rank has died or
   // given up, or Abort was called. At once if it is unusable already. By any thread; it must

@@ -15,7 +15,7 @@
 namespace hvd::collectives::messages {
 namespace {
 
-// The length of one WaitAWhile. A signal that arrives just before the poll does not interrupt it,
+// The longest WaitAWhile. A signal that arrives just before the poll does not interrupt it,
 // so this also bounds how late the caller's signal handlers run.
 constexpr absl::Duration kAWhile = absl::Seconds(1);
 constexpr absl::Duration kLookFor = absl::Microseconds(50);  // as ShmLinks
@@ -266,9 +266,9 @@ void MessengerCore::LetOthersIn() {
 
 // ---- A waiting thread.
 
-bool MessengerCore::WaitAWhile(const Transfer& transfer) {
+bool MessengerCore::WaitAWhile(const Transfer& transfer, absl::Duration most) {
   if (transfer.done()) return true;
-  const absl::Time deadline = Clock::Real().Now() + kAWhile;
+  const absl::Time deadline = Clock::Real().Now() + std::min(most, kAWhile);
   entering_.fetch_add(1, std::memory_order_relaxed);
   mutex_.Lock();
   entering_.fetch_sub(1, std::memory_order_relaxed);

@@ -54,7 +54,7 @@ class MessengerCore {
                    std::function<void()> then);
   TransferPtr Receive(int source_or_any, const Message& message, void* data, size_t bytes,
                       std::function<void()> then);
-  bool WaitAWhile(const Transfer& transfer);
+  bool WaitAWhile(const Transfer& transfer, absl::Duration most);
   void OnBroken(std::function<void(const absl::Status&)> listener);
   bool broken() const;
   void Leave();

@@ -64,7 +64,7 @@ XlaError* RunCollective(const XlaApi& api, const CollectiveCall& call,
                                   call.process_set(), /*waits=*/1, &handle);
   if (status == HVD_OK) {
     do {
-      status = runtime.wait(handle);
+      status = runtime.wait(handle, /*seconds=*/1);
     } while (status == HVD_STILL_RUNNING);
   }
   XlaError* error = status == HVD_OK ? TakeResults(api, handle, count, take) : Failure(api, status);

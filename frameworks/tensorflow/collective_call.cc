@@ -73,7 +73,7 @@ void CollectiveCall::SubmitAndWait() {
   int32_t status = HVD_OK;
   do {
     // The wait also ends for Python's signal handlers, which can't run before TensorFlow returns.
-    status = Runtime()->wait(handle);
+    status = Runtime()->wait(handle, /*seconds=*/1);
   } while (status == HVD_STILL_RUNNING);
   OnDone(this, handle, status);
 }

@@ -73,7 +73,7 @@ std::string Run(const XlaOperation& operation, void* out, const void** in) {
                                    operation.process_set, /*waits=*/1, &handle);
   if (code != HVD_OK) return ErrorText(code);
   do {
-    code = Runtime()->wait(handle);
+    code = Runtime()->wait(handle, /*seconds=*/1);
   } while (code == HVD_STILL_RUNNING);
   const std::string error = code == HVD_OK ? "" : ErrorText(code);
   Runtime()->release(handle);

@@ -95,6 +95,7 @@ absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
   to.device = from.device;
   to.ready_event = from.ready_event;
   to.output_bytes = static_cast<size_t>(from.output_bytes);
+  if (from.meaning != nullptr) to.meaning = from.meaning;
   return to;
 }
 
@@ -112,11 +113,11 @@ absl::StatusOr<std::vector<TensorRequest>> ToRequests(const hvd_request* from, i
 // Waits for the groups of these handles, then calls function() and returns its code. Returns
 // HVD_STILL_RUNNING if a wait ended early, so that the caller can handle signals.
 template <typename Function>
-int32_t AWhile(absl::Span<const int64_t> handles, Function function) {
+int32_t AWhile(absl::Span<const int64_t> handles, absl::Duration most, Function function) {
   bool done = true;
   const int32_t code = Guarded([&]() -> absl::Status {
     for (auto handle = handles.begin(); handle != handles.end() && done; ++handle) {
-      const absl::StatusOr<bool> is_done = TheRuntime().WaitAWhile(*handle);
+      const absl::StatusOr<bool> is_done = TheRuntime().WaitAWhile(*handle, most);
       done = is_done.value_or(true);  // function() reports an unknown handle
     }
     return done ? function() : absl::OkStatus();
@@ -341,8 +342,8 @@ int32_t hvd_poll(int64_t handle, int32_t* done) {
   });
 }
 
-int32_t hvd_wait(int64_t handle) {
-  return AWhile({&handle, 1}, [&] { return TheRuntime().Wait(handle); });
+int32_t hvd_wait(int64_t handle, double seconds) {
+  return AWhile({&handle, 1}, absl::Seconds(seconds), [&] { return TheRuntime().Wait(handle); });
 }
 
 int32_t hvd_result(int64_t handle, int32_t index, hvd_tensor* result) {
@@ -366,7 +367,7 @@ int32_t hvd_release(int64_t handle) {
 
 int32_t hvd_finish(const int64_t* handles, int32_t count) {
   const auto all = absl::MakeConstSpan(handles, count);
-  return AWhile(all, [&] { return TheRuntime().Finish(all); });
+  return AWhile(all, absl::InfiniteDuration(), [&] { return TheRuntime().Finish(all); });
 }
 
 int32_t hvd_start_timeline(const char* path, int32_t mark_cycles) {

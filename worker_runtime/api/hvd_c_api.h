@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 23
+#define HVD_ABI_VERSION 24
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -247,7 +247,7 @@ HVD_EXPORT int32_t hvd_send(int32_t group, int32_t peer, int64_t tag, int32_t ty
 HVD_EXPORT int32_t hvd_receive(int32_t group, int32_t source, int64_t tag, int32_t type, void* data,
                                int64_t bytes, int64_t* transfer);
 HVD_EXPORT int32_t hvd_poll_transfer(int64_t transfer, int32_t* done);
-HVD_EXPORT int32_t hvd_wait_transfer(int64_t transfer, int32_t* source);
+HVD_EXPORT int32_t hvd_wait_transfer(int64_t transfer, double seconds, int32_t* source);
 HVD_EXPORT void hvd_forget_transfer(int64_t transfer);
 
 /* The identity of the process with this rank: two numbers that stay the same as long as the process
@@ -312,6 +312,8 @@ typedef struct hvd_request {
                            valid as long as they */
   int64_t output_bytes; /* on a device: if not 0, output is used only if the result has this size;
                            HVD_ALLREDUCE and HVD_BROADCAST: always used */
+  const char* meaning;  /* what the caller makes of the operation, "reduce to rank 1"; ranks that
+                           differ get an error that shows it. NULL: nothing special */
 } hvd_request;
 
 /* A CUDA stream (CUstream) of a framework that orders its own work by it. The calling thread may
@@ -420,15 +422,15 @@ HVD_EXPORT int32_t hvd_broadcast_stretches(const char* name, void* const* stretc
  *   - HVD_NOT_FOUND: no such handle. */
 HVD_EXPORT int32_t hvd_poll(int64_t handle, int32_t* done);
 
-/* Blocks until the group is done.
+/* Blocks until the group is done, for `seconds` and about one second at most.
  * Errors:
- *   - HVD_STILL_RUNNING: the group is not done, but a signal has arrived or about a second has
- *     passed. The caller must let signal handlers run and call again.
+ *   - HVD_STILL_RUNNING: the group is not done, but a signal has arrived or the time is over. The
+ *     caller must let signal handlers run and may call again.
  *   - HVD_NOT_FOUND: no such handle.
  *   - HVD_INVALID_ARGUMENT: the ranks' requests do not match; the world stays usable.
  *   - HVD_UNIMPLEMENTED: no backend can do this; the world stays usable.
  *   - Any other code: the world is broken. */
-HVD_EXPORT int32_t hvd_wait(int64_t handle);
+HVD_EXPORT int32_t hvd_wait(int64_t handle, double seconds);
 
 typedef struct hvd_tensor {
   void* data; /* the request's output, or memory on the same device that lives until hvd_release;

@@ -121,10 +121,10 @@ int32_t hvd_poll_transfer(int64_t transfer, int32_t* done) {
   });
 }
 
-int32_t hvd_wait_transfer(int64_t transfer, int32_t* source) {
+int32_t hvd_wait_transfer(int64_t transfer, double seconds, int32_t* source) {
   std::optional<absl::Status> end = absl::OkStatus();
   const int32_t code = Guarded([&] {
-    end = TheRuntime().transfers().AwaitEnd(transfer, source);
+    end = TheRuntime().transfers().AwaitEnd(transfer, absl::Seconds(seconds), source);
     return end.value_or(absl::OkStatus());
   });
   return end.has_value() ? code : HVD_STILL_RUNNING;

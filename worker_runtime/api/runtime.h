@@ -139,7 +139,9 @@ class Runtime {
     engine::Engine::Handle operation;
 
     absl::Status Wait() const { return engine->Wait(operation); }
-    bool WaitAWhile() const { return engine->WaitAWhile(operation); }
+    bool WaitAWhile(absl::Duration most = absl::InfiniteDuration()) const {
+      return engine->WaitAWhile(operation, most);
+    }
   };
 
   // Calls Engine::Submit of the current world, of one of its process sets (see
@@ -180,7 +182,7 @@ class Runtime {
   // See Engine::WaitAWhile.
   // Errors:
   //   - NotFound: no such handle.
-  absl::StatusOr<bool> WaitAWhile(Handle handle);
+  absl::StatusOr<bool> WaitAWhile(Handle handle, absl::Duration most);
   // Makes a handle for a result of Start.
   Handle Keep(Pending pending);
   // Returns one result per tensor; valid until Release. REQUIRES: Wait(handle) returned OK.

@@ -200,9 +200,9 @@ absl::Status Runtime::Wait(Handle handle) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Runtime::WaitAWhile(Handle handle) {
+absl::StatusOr<bool> Runtime::WaitAWhile(Handle handle, absl::Duration most) {
   ASSIGN_OR_RETURN(const Pending pending, Find(handle));
-  return pending.WaitAWhile();
+  return pending.WaitAWhile(most);
 }
 
 absl::StatusOr<const std::vector<engine::TensorResult>*> Runtime::Results(Handle handle) {

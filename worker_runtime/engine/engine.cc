@@ -21,7 +21,7 @@ namespace {
 
 // A wait that takes this long is announced to rank 0; see DeadlockDetector.
 constexpr absl::Duration kBlockedAfter = absl::Milliseconds(100);
-// The length of one WaitAWhile. A signal that arrives just before the futex call does not interrupt
+// The longest WaitAWhile. A signal that arrives just before the futex call does not interrupt
 // it, so this also bounds how late the caller's signal handlers run.
 constexpr absl::Duration kAWhile = absl::Seconds(1);
 
@@ -99,20 +99,20 @@ class EngineImpl : public Engine {
     return operation->status;
   }
 
-  bool WaitAWhile(const Handle& operation) override {
+  bool WaitAWhile(const Handle& operation, absl::Duration most) override {
     Completion& done = operation->done;
     Help(*operation);
-    Completion::Woken woken = done.WaitForOrSignal(kBlockedAfter);
-    if (woken == Completion::Woken::kTimedOut) {
+    Completion::Woken woken = done.WaitForOrSignal(std::min(most, kBlockedAfter));
+    if (woken == Completion::Woken::kTimedOut && most > kBlockedAfter) {
       AddBlocked(operation);
-      woken = done.WaitForOrSignal(kAWhile);
+      woken = done.WaitForOrSignal(std::min(most - kBlockedAfter, kAWhile));
     }
-    // After a timeout the caller waits again, so the wait stays registered as blocked. After a
-    // signal it may never come back: a handler may have raised an exception.
-    const bool may_be_left = woken != Completion::Woken::kTimedOut;
+    // After a while the caller waits again, so the wait stays registered as blocked. After a signal
+    // it may never come back: a handler may have raised an exception. Nor after a time of its own.
+    const bool may_be_left = woken != Completion::Woken::kTimedOut || most < kAWhile;
     if (may_be_left && operation->blocks.load(std::memory_order_relaxed)) {
       blocked_.Remove(operation);
-      if (woken == Completion::Woken::kBySignal) {
+      if (woken != Completion::Woken::kDone) {
         WithLoop([](EngineLoop& loop) { loop.GiveUpWait(); });
       }
     }

@@ -127,9 +127,10 @@ class Engine {
   //   - Unavailable, Aborted, DeadlineExceeded, Internal: the epoch is broken.
   virtual absl::Status Wait(const Handle& handle) = 0;
 
-  // Waits like Wait, but for about a second at most, or until this thread takes a signal. Returns
-  // whether the handle is done; if so, handle->status is its result.
-  virtual bool WaitAWhile(const Handle& handle) = 0;
+  // Waits like Wait, but for `most` and about a second at most, or until this thread takes a
+  // signal. Returns whether the handle is done; if so, handle->status is its result. A caller whose
+  // `most` is less than a second may never come back.
+  virtual bool WaitAWhile(const Handle& handle, absl::Duration most) = 0;
 
   // Leaves the world cleanly: notifies the peers, fails the operations in flight on all ranks ("has
   // been shut down") and joins the thread.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/mutex_checks.h"
@@ -104,35 +105,57 @@ TEST(EngineFailureTest, DifferentOrder_IsRecognisedAndTheEngineGoesOn) {
   });
 }
 
-// A thread that left its wait, because a signal's handler raised, can still submit what another
-// rank waits for.
-TEST(EngineFailureTest, WaitEndedByASignal_IsNotPartOfADeadlock) {
+class EngineLeftWaitTest : public testing::Test {
+ protected:
+  EngineLeftWaitTest() : world_(2, AtOnce()) {}
+
+  static EngineOptions AtOnce() {
+    EngineOptions options;
+    options.deadlock_time = absl::ZeroDuration();
+    return options;
+  }
+  // Has rank 0 leave its wait for "a" by leave(engine, operation) once rank 0 is known to be
+  // blocked. It can still submit what rank 1 waits for.
+  void CheckGoesOnAfter(absl::FunctionRef<void(Engine&, const Engine::Handle&)> leave) {
+    constexpr absl::Duration kAll = absl::InfiniteDuration();
+    std::vector<float> a0{1}, a1{1}, b0{1}, b1{1};
+    const auto early = world_.engine(0).Submit({AllReduceOf("a", a0)});
+    EXPECT_FALSE(world_.engine(0).WaitAWhile(*early, kAll)) << "and rank 0 is known to be blocked";
+    leave(world_.engine(0), *early);
+    const auto waited_for = world_.engine(1).Submit({AllReduceOf("b", b1)});
+    ASSERT_FALSE(world_.engine(1).WaitAWhile(*waited_for, kAll)) << (*waited_for)->status;
+    const auto later = world_.engine(0).Submit({AllReduceOf("b", b0)});
+    const auto late = world_.engine(1).Submit({AllReduceOf("a", a1)});
+    for (const auto& operation : {early, later}) {
+      EXPECT_EQ(world_.engine(0).Wait(*operation), absl::OkStatus());
+    }
+    for (const auto& operation : {waited_for, late}) {
+      EXPECT_EQ(world_.engine(1).Wait(*operation), absl::OkStatus());
+    }
+  }
+
+  TestWorld world_;
+};
+
+TEST_F(EngineLeftWaitTest, WaitEndedByASignal_IsNotPartOfADeadlock) {
   struct sigaction action = {};
   action.sa_handler = [](int) {};
   sigaction(SIGUSR1, &action, nullptr);
-  EngineOptions options;
-  options.deadlock_time = absl::ZeroDuration();
-  TestWorld world(2, options);
-  std::vector<float> a0{1}, a1{1}, b0{1}, b1{1};
-  const auto early = world.engine(0).Submit({AllReduceOf("a", a0)});
-  EXPECT_FALSE(world.engine(0).WaitAWhile(*early)) << "and rank 0 is known to be blocked";
-  std::atomic<bool> woken{false};
-  std::thread sender([&, waiter = pthread_self()] {
-    while (!woken.load()) pthread_kill(waiter, SIGUSR1);
+  CheckGoesOnAfter([](Engine& engine, const Engine::Handle& operation) {
+    std::atomic<bool> woken{false};
+    std::thread sender([&, waiter = pthread_self()] {
+      while (!woken.load()) pthread_kill(waiter, SIGUSR1);
+    });
+    EXPECT_FALSE(engine.WaitAWhile(operation, absl::InfiniteDuration()));
+    woken = true;
+    sender.join();
   });
-  EXPECT_FALSE(world.engine(0).WaitAWhile(*early));
-  woken = true;
-  sender.join();
-  const auto waited_for = world.engine(1).Submit({AllReduceOf("b", b1)});
-  ASSERT_FALSE(world.engine(1).WaitAWhile(*waited_for)) << (*waited_for)->status;
-  const auto later = world.engine(0).Submit({AllReduceOf("b", b0)});
-  const auto late = world.engine(1).Submit({AllReduceOf("a", a1)});
-  for (const auto& operation : {early, later}) {
-    EXPECT_EQ(world.engine(0).Wait(*operation), absl::OkStatus());
-  }
-  for (const auto& operation : {waited_for, late}) {
-    EXPECT_EQ(world.engine(1).Wait(*operation), absl::OkStatus());
-  }
+}
+
+TEST_F(EngineLeftWaitTest, WaitWhoseTimeIsOver_IsNotPartOfADeadlock) {
+  CheckGoesOnAfter([](Engine& engine, const Engine::Handle& operation) {
+    EXPECT_FALSE(engine.WaitAWhile(operation, absl::Milliseconds(1)));
+  });
 }
 
 TEST(EngineFailureTest, Stall_IsReportedOnRankZero) {

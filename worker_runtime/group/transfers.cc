@@ -26,13 +26,14 @@ absl::StatusOr<collectives::messages::TransferPtr> Transfers::Find(Number number
   return std::move(entry.transfer);
 }
 
-std::optional<absl::Status> Transfers::AwaitEnd(Number number, int32_t* source) const {
+std::optional<absl::Status> Transfers::AwaitEnd(Number number, absl::Duration most,
+                                                int32_t* source) const {
   const absl::StatusOr<Entry> entry = FindEntry(number);
   if (!entry.ok()) return entry.status();
   const collectives::messages::Transfer& transfer = *entry->transfer;
   const std::shared_ptr<ProcessGroup> group = entry->group.lock();
   // Without its group the transfer is done, or is about to be, by another thread.
-  if (!transfer.done() && (group == nullptr || !group->messenger()->WaitAWhile(transfer))) {
+  if (!transfer.done() && (group == nullptr || !group->messenger()->WaitAWhile(transfer, most))) {
     return std::nullopt;
   }
   if (transfer.status().ok()) *source = transfer.source();

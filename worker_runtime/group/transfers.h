@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "collectives/messages/transfer.h"
 #include "worker_runtime/group/process_group.h"
 
@@ -26,11 +27,11 @@ class Transfers {
   // Errors of all:
   //   - NotFound: there is no such transfer.
   absl::StatusOr<collectives::messages::TransferPtr> Find(Number number) const;
-  // Waits for about a second at most, or until this thread takes a signal. nullopt: the transfer is
-  // not done. It is after its group was left. Else returns how it has ended, and sets *source to
-  // the rank that has sent what was received. Errors: those of Transfer::status(), with the cause
-  // that the group knows.
-  std::optional<absl::Status> AwaitEnd(Number number, int32_t* source) const;
+  // Waits for `most` and about a second at most, or until this thread takes a signal. nullopt: the
+  // transfer is not done. It is after its group was left. Else returns how it has ended, and sets
+  // *source to the rank that has sent what was received. Errors: those of Transfer::status(), with
+  // the cause that the group knows.
+  std::optional<absl::Status> AwaitEnd(Number number, absl::Duration most, int32_t* source) const;
   // Forgets the transfer. One that is not done goes on, and uses its memory.
   void Remove(Number number);
 

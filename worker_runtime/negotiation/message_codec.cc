@@ -30,6 +30,7 @@ void EncodeSignature(const TensorSignature& signature, wire::Signature& out) {
   out.set_root_rank(signature.root_rank);
   out.mutable_splits()->Add(signature.splits.begin(), signature.splits.end());
   out.set_on_device(signature.on_device);
+  out.set_meaning(signature.meaning);
 }
 
 // The decoders check all that the rest of the code relies on (enumerators, indices, lengths of
@@ -51,6 +52,7 @@ absl::StatusOr<SignaturePtr> DecodeSignature(const wire::Signature& in, int size
   signature->root_rank = in.root_rank();
   signature->splits = ToVector<int32_t>(in.splits());
   signature->on_device = in.on_device();
+  signature->meaning = in.meaning();
   if (!IsSaneShape(signature->shape, signature->type)) {
     return absl::InvalidArgumentError(absl::StrCat("'", in.name(), "' has an impossible shape"));
   }

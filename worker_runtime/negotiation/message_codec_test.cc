@@ -15,6 +15,7 @@ TensorSignature Rich() {
   signature.root_rank = 1;
   signature.splits = {3, 1};
   signature.on_device = true;
+  signature.meaning = "gather to rank 1";
   return signature;
 }
 

@@ -22,8 +22,8 @@ size_t WireBytes(const AnnouncedTensor& tensor) {
 }  // namespace
 
 size_t WireBytes(const TensorSignature& signature) {
-  return kFixedBytes + signature.name.size() + kLongBytes * signature.shape.size() +
-         kIntBytes * signature.splits.size();
+  return kFixedBytes + signature.name.size() + signature.meaning.size() +
+         kLongBytes * signature.shape.size() + kIntBytes * signature.splits.size();
 }
 
 size_t WireBytes(const PlannedTensor& tensor) {

@@ -43,6 +43,8 @@ bool SameRoot(const Signature& a, const Signature& b) {
   return !Has(a.op, OpTrait::kHasRoot) || a.root_rank == b.root_rank;
 }
 
+bool SameMeaning(const Signature& a, const Signature& b) { return a.meaning == b.meaning; }
+
 bool SameMemory(const Signature& a, const Signature& b) { return a.on_device == b.on_device; }
 
 using Rule = bool (*)(const Signature&, const Signature&);
@@ -58,15 +60,16 @@ bool HoldsForAll(Rule rule, absl::Span<const SignaturePtr> by_rank, const Signat
 
 // The rules that are broken. The message shows these respects only.
 struct Broken {
-  bool op, data, reduction, factors, root, memory;
-  bool any() const { return op || data || reduction || factors || root || memory; }
+  bool op, data, reduction, factors, root, meaning, memory;
+  bool any() const { return op || data || reduction || factors || root || meaning || memory; }
 };
 
 Broken CheckRules(absl::Span<const SignaturePtr> by_rank, const Signature& first) {
   auto broken = [&](Rule rule) { return !HoldsForAll(rule, by_rank, first); };
   Broken result{broken(SameOp),        broken(SameType) || broken(SameShape),
                 broken(SameReduction), broken(SameFactors),
-                broken(SameRoot),      broken(SameMemory)};
+                broken(SameRoot),      broken(SameMeaning),
+                broken(SameMemory)};
   // Requests of different operations are expected to differ in the other respects as well.
   if (result.op) result.reduction = result.factors = result.root = result.memory = false;
   return result;
@@ -90,6 +93,11 @@ std::string Describe(const Signature& signature, const Broken& broken) {
                     FactorText(signature.postscale));
   }
   if (broken.root) absl::StrAppend(&text, " with root rank ", signature.root_rank);
+  // Two operations of the caller may be one of the engine, and the names of the engine's are not
+  // always those that the caller knows.
+  if ((broken.op || broken.meaning) && !signature.meaning.empty()) {
+    absl::StrAppend(&text, " as ", signature.meaning);
+  }
   if (broken.memory) absl::StrAppend(&text, signature.on_device ? " on a GPU" : " on the host");
   return text;
 }

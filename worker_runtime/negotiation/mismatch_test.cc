@@ -57,6 +57,20 @@ TEST(MismatchTest, ReductionFactorsAndRoot_AreShownWhereTheyDiffer) {
             "rank 1 sent float32 [2] with root rank 1");
 }
 
+TEST(MismatchTest, Meaning_IsShownWhereItOrTheOperationDiffers) {
+  TensorSignature first = MakeSignature("x"), other = MakeSignature("x");
+  first.meaning = "reduce to rank 0";
+  other.meaning = "reduce to rank 1";
+  EXPECT_EQ(Mismatch({Share(first), Share(other), Sig("x")}),
+            "Mismatched allreduce of 'x': rank 0 sent float32 [2] as reduce to rank 0, "
+            "rank 1 sent float32 [2] as reduce to rank 1, rank 2 sent float32 [2]");
+  EXPECT_EQ(Mismatch({Share(first), Share(first)}), "");
+  other.op = OpKind::kAllGather;
+  EXPECT_EQ(Mismatch({Sig("x"), Share(other)}),
+            "Mismatched operations on 'x': rank 0 sent allreduce of float32 [2], "
+            "rank 1 sent allgather of float32 [2] as reduce to rank 1");
+}
+
 TEST(MismatchTest, Memory_IsShownWhereItDiffers) {
   TensorSignature other = MakeSignature("x");
   other.on_device = true;

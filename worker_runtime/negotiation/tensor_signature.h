@@ -26,11 +26,14 @@ struct TensorSignature {
   int root_rank = 0;
   std::vector<int32_t> splits;  // all-to-all: the rows for each rank; empty: even splits
   bool on_device = false;       // whether the tensor is in the memory of a CUDA device
+  // What the caller makes of the operation, for errors: "reduce to rank 1". Equal on all ranks.
+  std::string meaning;
 
   friend bool operator==(const TensorSignature& a, const TensorSignature& b) {
     return a.op == b.op && a.type == b.type && a.reduction == b.reduction && a.shape == b.shape &&
            a.prescale == b.prescale && a.postscale == b.postscale && a.root_rank == b.root_rank &&
-           a.splits == b.splits && a.on_device == b.on_device && a.name == b.name;
+           a.splits == b.splits && a.on_device == b.on_device && a.meaning == b.meaning &&
+           a.name == b.name;
   }
   friend bool operator!=(const TensorSignature& a, const TensorSignature& b) { return !(a == b); }
 };

@@ -115,17 +115,14 @@ def poll_transfer(transfer: int) -> bool:
     return done.value != 0
 
 
-def wait_transfer(transfer: int, once: bool = False) -> Optional[int]:
-    """Blocks, without the GIL, until the transfer is done, and returns the rank that has sent what was received. With `once` it
-    returns None after about a second. Raises an exception of :mod:`horovod.common.exceptions` if it has failed, or what a signal
-    handler raises.
+def wait_transfer(transfer: int, seconds: float) -> Optional[int]:
+    """Waits, without the GIL, for so many seconds, and one at most. Returns the rank that has sent what was received; None: the
+    transfer is not done. Raises an exception of :mod:`horovod.common.exceptions` if it has failed, or what a signal handler raises.
     """
     source = ctypes.c_int32(-1)
-    code = library.hvd_wait_transfer(transfer, ctypes.byref(source))
-    while code == STILL_RUNNING:
-        if once:
-            return None
-        code = library.hvd_wait_transfer(transfer, ctypes.byref(source))
+    code = library.hvd_wait_transfer(transfer, seconds, ctypes.byref(source))
+    if code == STILL_RUNNING:
+        return None
     if code != 0:
         raise error_of_wait(code, last_error())
     return source.value

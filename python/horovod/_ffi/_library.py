@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 23
+_ABI_VERSION = 24
 
 
 def library_path() -> str:
@@ -58,9 +58,9 @@ def _declare(library: ctypes.CDLL) -> None:
         ("send", [int32, int32, int64, int32, ctypes.c_void_p, int64, ctypes.POINTER(int64)]),
         ("receive", [int32, int32, int64, int32, ctypes.c_void_p, int64, ctypes.POINTER(int64)]),
         ("poll_transfer", [int64, ctypes.POINTER(int32)]),
-        ("wait_transfer", [int64, ctypes.POINTER(int32)]),
+        ("wait_transfer", [int64, ctypes.c_double, ctypes.POINTER(int32)]),
         ("poll", [int64, ctypes.POINTER(int32)]),
-        ("wait", [int64]),
+        ("wait", [int64, ctypes.c_double]),
         ("result", [int64, int32, ctypes.c_void_p]),
         ("release", [int64]),
         ("finish", [ctypes.POINTER(int64), int32]),

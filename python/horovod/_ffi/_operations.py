@@ -21,6 +21,8 @@ UINT8, INT8, INT16, INT32, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, BOOL = ra
 # Reductions.
 AVERAGE, SUM, ADASUM, MIN, MAX, PRODUCT = range(6)
 
+_A_WHILE = 1.0  # seconds: the library waits no longer before it lets handlers of signals run
+
 
 class Request(ctypes.Structure):
     """One tensor of one operation. The caller keeps `shape`, `splits` and the memory at its addresses alive."""
@@ -42,6 +44,7 @@ class Request(ctypes.Structure):
         ("device", ctypes.c_int32),
         ("ready_event", ctypes.c_void_p),
         ("output_bytes", ctypes.c_int64),
+        ("meaning", ctypes.c_char_p),
     ]
 
 
@@ -88,8 +91,11 @@ def request(
     splits: Sequence[int] = (),
     device: int = HOST,
     ready_event: int = 0,
+    meaning: str = "",
 ) -> Request:
-    """Returns a :class:`Request`. Addresses of 0 are NULL. `device`: the CUDA device of the memory."""
+    """Returns a :class:`Request`. Addresses of 0 are NULL. `device`: the CUDA device of the memory. `meaning`: what the caller makes
+    of the operation, in which the ranks must not differ.
+    """
     ndim = len(shape)
     return Request(
         name.encode(),
@@ -107,6 +113,8 @@ def request(
         (ctypes.c_int32 * len(splits))(*splits) if splits else None,
         device,
         ready_event or None,
+        0,
+        meaning.encode() if meaning else None,
     )
 
 
@@ -257,17 +265,17 @@ def wait(handle: int) -> None:
     """Blocks, without the GIL, until the group is done. Raises as :func:`check_waited`, or what a signal handler raises, such as
     KeyboardInterrupt.
     """
-    code = library.hvd_wait(handle)
+    code = library.hvd_wait(handle, _A_WHILE)
     while code == STILL_RUNNING:
-        code = library.hvd_wait(handle)
+        code = library.hvd_wait(handle, _A_WHILE)
     check_waited(code)
 
 
-def wait_a_while(handle: int) -> bool:
-    """Waits, without the GIL, for about a second at most; returns whether the group is done. Raises only what a signal handler
-    raises.
+def wait_a_while(handle: int, seconds: float) -> bool:
+    """Waits, without the GIL, for so many seconds, and one at most; returns whether the group is done. Raises only what a signal
+    handler raises.
     """
-    code: int = library.hvd_wait(handle)
+    code: int = library.hvd_wait(handle, seconds)
     return code != STILL_RUNNING
 
 

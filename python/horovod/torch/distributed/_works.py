@@ -22,7 +22,6 @@ from horovod.common.exceptions import HorovodInternalError
 Finish = Callable[[int], object]  # of a handle
 
 _PATIENCE = 5.0  # seconds for a callback to return at the end
-_A_WHILE = 1.0  # seconds: how long the runtime waits for a signal at most
 
 
 class WorkTimeout(RuntimeError):
@@ -55,8 +54,8 @@ class StartedWork(Work):
     def _await(self) -> None:
         _ffi.wait(self._handle)
 
-    def _await_a_while(self) -> None:
-        _ffi.wait_a_while(self._handle)
+    def _await_a_while(self, seconds: float) -> None:
+        _ffi.wait_a_while(self._handle, seconds)
 
     def _release(self) -> None:
         _ffi.release(self._handle)
@@ -86,10 +85,7 @@ class StartedWork(Work):
                 raise WorkTimeout(
                     f"The timeout of {timeout.total_seconds():g} s is over, and the operation is not done."
                 )
-            if left > _A_WHILE:
-                self._await_a_while()
-            else:  # the runtime can't wait for less
-                time.sleep(min(left, 0.001))
+            self._await_a_while(left)
 
     def _conclude(self) -> None:
         """Waits without a limit, takes the results and releases the handle, unless another thread has done so."""
@@ -191,14 +187,14 @@ class TransferWork(StartedWork):
         deadline = time.monotonic() + self._limit
         source = None
         while source is None:
-            source = _ffi.wait_transfer(self._handle, once=True)
+            source = _ffi.wait_transfer(self._handle, max(deadline - time.monotonic(), 0.0))
             if source is None and time.monotonic() >= deadline:
                 raise WorkTimeout(f"The timeout of {self._limit:g} s is over, and {self._what}.")
         self._source = source
 
-    def _await_a_while(self) -> None:
+    def _await_a_while(self, seconds: float) -> None:
         with contextlib.suppress(HorovodInternalError):  # it is done, and says so when it is concluded
-            _ffi.wait_transfer(self._handle, once=True)
+            _ffi.wait_transfer(self._handle, seconds)
 
     def _release(self) -> None:
         _ffi.forget_transfer(self._handle)
