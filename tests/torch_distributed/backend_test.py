@@ -64,6 +64,11 @@ def test_mistake_is_named(tmp_path: Path, connection: dict[str, str], case: str)
         assert all("goes on" in rank.output for rank in ended), ended
 
 
+def test_different_meanings_are_named_on_all_ranks(tmp_path: Path) -> None:
+    ended = run(tmp_path, "meanings.py", 3)
+    assert [(rank.code, "all right" in rank.output) for rank in ended] == [(0, True)] * 3, ended
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_kills(tmp_path: Path, connection: dict[str, str], operation: str) -> None:
     for seed in range(KILLS):

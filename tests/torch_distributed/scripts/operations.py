@@ -3,6 +3,7 @@
 import concurrent.futures
 import datetime
 import sys
+from typing import Callable
 
 import torch
 import torch.distributed as dist
@@ -80,6 +81,52 @@ def test_shapes() -> None:
     transposed = torch.arange(6.0).view(2, 3).t()
     dist.broadcast(transposed.add_(rank), size - 1)
     check(transposed, torch.arange(6.0).view(2, 3).t() + size - 1)
+
+
+def test_waiting_for_a_time() -> None:
+    short = datetime.timedelta(milliseconds=20)
+    start = torch.zeros(1)
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+        for peer in range(1, size):
+            expect_error(lambda: work.wait(short), "timeout of 0.02 s is over")
+            receive = dist.irecv(torch.empty(1), peer)
+            expect_error(lambda receive=receive: receive.wait(short), "timeout of 0.02 s is over")
+            dist.send(start, peer)  # which does the rest
+            receive.wait(datetime.timedelta(seconds=60))
+    else:
+        dist.recv(start, 0)
+        dist.send(start, 0)
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+    assert work.wait(datetime.timedelta(seconds=60))
+
+
+def test_refusals() -> None:
+    """Mistakes of one rank alone: RuntimeErrors as those of torch's backends, before anything has begun."""
+    group, ones = dist.group.WORLD, torch.ones(2)
+    refused = {
+        "tag of a message is 0 or more, not -1": lambda: group.send([ones], 0, -1),
+        "tag of a message is 0 or more, not -2": lambda: group.recv([ones], 0, -2),
+        f"no rank {size} in a group": lambda: group.send([ones], size, 0),
+        "is one tensor": lambda: group.send([ones, ones], 0, 0),
+        f"no root rank {size} in a group": lambda: dist.broadcast(ones, size),
+        "no root rank -1 in a group": lambda: group.reduce([ones], root=-1),
+        "output tensors for": lambda: group.allgather([[ones]], [ones]),
+        "elements": lambda: gather_into(torch.ones(1), ones),
+        "can't be divided evenly": lambda: dist.all_to_all_single(torch.ones(1), torch.ones(1)),
+        "dense tensors": lambda: group.alltoall([ones.to_sparse()], [ones.to_sparse()]),
+    }
+    for text, call in refused.items():
+        expect_error(call, text)
+
+
+def expect_error(call: Callable[[], object], text: str) -> None:
+    try:
+        call()
+    except RuntimeError as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"no error: {text}")
 
 
 def test_sparse() -> None:

@@ -6,13 +6,23 @@ torch.distributed; `waits` says that the caller waits next. Those with an idea o
 
 from collections.abc import Sequence
 
+import torch
 from torch.distributed import Work
 
 from horovod import _ffi
 from horovod.torch.distributed._arguments import Tensors
 from horovod.torch.distributed._exchanges import alltoall, alltoall_single, gather, scatter
 from horovod.torch.distributed._members import Members, Piece
-from horovod.torch.distributed._pieces import check_lists, copies, moved_piece, room, spread, takes
+from horovod.torch.distributed._pieces import (
+    check_lists,
+    check_root,
+    copies,
+    moved_piece,
+    room,
+    sizes_text,
+    spread,
+    takes,
+)
 from horovod.torch.distributed._reductions import allreduce, reduce, reduce_scatter, reduce_scatter_single
 from horovod.torch.distributed._tensors import check_dense, contiguous, from_result
 
@@ -35,6 +45,7 @@ __all__ = [
 def broadcast(members: Members, tensors: Tensors, root: int, waits: bool) -> Work:
     """Copies the root's tensors to those of all ranks."""
     check_dense(tensors)
+    check_root(members, root)
     sources = [contiguous(tensor) for tensor in tensors]
     pieces = [moved_piece(_ffi.BROADCAST, s, s.data_ptr(), s.numel(), root_rank=root) for s in sources]
     return members.start(pieces, tensors, sources, copies(list(zip(tensors, sources))), waits, known=True)
@@ -50,16 +61,16 @@ def allgather_single(members: Members, outputs: Tensors, inputs: Tensors, waits:
     check_dense([*outputs, *inputs])
     for output, own in zip(outputs, inputs):
         if output.dtype != own.dtype:
-            raise ValueError(f"The output's dtype {output.dtype} differs from that of the input, {own.dtype}.")
+            raise RuntimeError(f"The output's dtype {output.dtype} differs from that of the input, {own.dtype}.")
         if output.numel() != own.numel() * members.size:
-            raise ValueError(
+            raise RuntimeError(
                 f"The output has {output.numel()} elements; {members.size} ranks with {own.numel()} each need "
                 f"{own.numel() * members.size}."
             )
     sources = [contiguous(own) for own in inputs]
     targets = [room(output) for output in outputs]
     pieces = [
-        moved_piece(_ffi.ALLGATHER, source, target.data_ptr(), source.numel())
+        moved_piece(_ffi.ALLGATHER, source, target.data_ptr(), source.numel(), meaning=_of_each(source))
         for source, target in zip(sources, targets)
     ]
 
@@ -73,10 +84,23 @@ def allgather(members: Members, outputs: Sequence[Tensors], inputs: Tensors, wai
     for of_one, own in zip(outputs, inputs):
         check_lists(members, of_one, own)
     sources = [contiguous(own) for own in inputs]
-    pieces = [moved_piece(_ffi.ALLGATHER, source, 0, source.numel()) for source in sources]
+    pieces = [
+        moved_piece(_ffi.ALLGATHER, source, 0, source.numel(), meaning=_of_lists(of_one))
+        for source, of_one in zip(sources, outputs)
+    ]
 
     def finish(handle: int) -> None:
         for i, of_one in enumerate(outputs):
             spread(from_result(handle, i, of_one[0]), of_one)
 
     return members.start(pieces, flat, sources, finish, waits)
+
+
+def _of_each(own: torch.Tensor) -> str:
+    """Returns what ranks with equal inputs make of a gather: the runtime itself lets them differ."""
+    return f"all_gather of {own.numel()} elements each"
+
+
+def _of_lists(of_one: Tensors) -> str:
+    even = all(tensor.numel() == of_one[0].numel() for tensor in of_one)
+    return _of_each(of_one[0]) if even else f"all_gather into {sizes_text(of_one)}"

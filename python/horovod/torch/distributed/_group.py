@@ -267,7 +267,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         if self.rank() != root_of(opts):
             return self.gather([], [own], opts)
         if output.numel() != own.numel() * self.size() or not output.is_contiguous():
-            raise ValueError(
+            raise RuntimeError(
                 f"The output needs {own.numel() * self.size()} elements in one piece for the {own.numel()} of each rank, and has "
                 f"{output.numel()}."
             )

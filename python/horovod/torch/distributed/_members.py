@@ -87,7 +87,7 @@ class Members:
         next, so the work may be done when it returns. `known`: the results are in the pieces' own memory, so that `finish` needs
         no handle.
 
-        Raises HorovodInternalError: the group is broken.
+        Raises HorovodInternalError: the group is broken. RuntimeError: an argument is invalid.
         """
         release_dropped()
         if known and waits and len(pieces) == 1:
@@ -97,6 +97,8 @@ class Members:
         work = None
         try:
             _ffi.submit(_requests(f"operation {number}", pieces), self._id, waits, handle)
+        except ValueError as error:
+            raise _refused(error) from None
         finally:
             if handle.value:  # also if a signal's handler has raised an exception: the work keeps the memory
                 work = StartedWork(handle.value, result, finish, keep, self._waiter)
@@ -141,7 +143,10 @@ class Members:
         if code < 0:
             self._return_number(number)
         if code != 0:
-            _ffi.check_run(code)
+            try:
+                _ffi.check_run(code)
+            except ValueError as error:
+                raise _refused(error) from None
         if finish is None:
             return _ENDED
         with torch.no_grad():
@@ -163,7 +168,7 @@ class Members:
 
     def _prepared(self, piece: Piece) -> _ffi.Prepared:
         fields = piece.fields
-        key = (piece.op, piece.dtype, piece.shape, *(v if type(v) is int else tuple(v) for v in fields.values()))
+        key = (piece.op, piece.dtype, piece.shape, *(tuple(v) if type(v) is list else v for v in fields.values()))
         prepared = self._known.get(key)
         if prepared is None:
             prepared = self._keep(key, piece)
@@ -179,7 +184,10 @@ class Members:
     def send(self, peer: int, tag: int, memory: torch.Tensor, result: torch.Tensor) -> TransferWork:
         """Starts to send the contiguous tensor `memory` to a rank of the group. `result` is the work's output tensor."""
         release_dropped()
-        number = _ffi.send(self._id, peer, tag, *_plain(memory))
+        try:
+            number = _ffi.send(self._id, peer, tag, *_plain(memory))
+        except ValueError as error:
+            raise _refused(error) from None
         what = f"rank {peer} has not received the message of tag {tag}"
         return TransferWork(number, [result], None, memory, what, self._timeout)
 
@@ -190,7 +198,10 @@ class Members:
         there. `result` is the work's output tensor.
         """
         release_dropped()
-        number = _ffi.receive(self._id, source, tag, *_plain(memory))
+        try:
+            number = _ffi.receive(self._id, source, tag, *_plain(memory))
+        except ValueError as error:
+            raise _refused(error) from None
         anyone = source == _ffi.ANY_SOURCE
         what = f"{'no rank has sent a' if anyone else f'rank {source} has sent no'} message of tag {tag}"
         return TransferWork(number, [result], finish, memory, what, self._timeout)
@@ -219,6 +230,11 @@ def _requests(name: str, pieces: Sequence[Piece]) -> list[_ffi.Request]:
         )
         for i, piece in enumerate(pieces)
     ]
+
+
+def _refused(error: ValueError) -> RuntimeError:
+    """Returns the error as torch's backends raise it, for a mistake that the runtime has found in the arguments."""
+    return RuntimeError(str(error))
 
 
 def _plain(memory: torch.Tensor) -> tuple[int, int, int]:

@@ -18,23 +18,25 @@ _FIRST_BARRIER = 1 << 40  # tags of scripts are smaller
 
 def send(members: Members, tensors: Sequence[torch.Tensor], peer: int, tag: int) -> TransferWork:
     """Starts to send a tensor to a rank of the group."""
-    tensor = _only(tensors)
+    tensor = _only(tensors, tag)
     return members.send(peer, tag, contiguous(tensor), tensor)
 
 
 def receive(members: Members, tensors: Sequence[torch.Tensor], source: int, tag: int) -> Work:
     """Starts to receive a tensor from a rank of the group, or from any."""
-    tensor = _only(tensors)
+    tensor = _only(tensors, tag)
     if contiguous(tensor) is tensor:
         return members.receive(source, tag, tensor, tensor, None)
     room = torch.empty(tensor.shape, dtype=tensor.dtype)
     return members.receive(source, tag, room, tensor, lambda _: tensor.copy_(room))
 
 
-def _only(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+def _only(tensors: Sequence[torch.Tensor], tag: int) -> torch.Tensor:
     check_dense(tensors)
+    if tag < 0:
+        raise RuntimeError(f"The tag of a message is 0 or more, not {tag}.")
     if len(tensors) != 1:
-        raise ValueError(f"A message is one tensor, got {len(tensors)}.")
+        raise RuntimeError(f"A message is one tensor, got {len(tensors)}.")
     return tensors[0]
 
 

@@ -1,5 +1,6 @@
 """What the collectives have in common: the pieces that the runtime takes, and where their results go."""
 
+import zlib
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
@@ -10,8 +11,11 @@ from horovod.torch.distributed._arguments import Tensors
 from horovod.torch.distributed._members import Members, Piece
 from horovod.torch.distributed._tensors import address_of, from_result, moved_elements_of
 
+_MOST_SHOWN = 16  # sizes in a text that all ranks send
+
 
 def moved_piece(op: int, source: torch.Tensor, target: int, count: int, **fields: Any) -> Piece:
+    """Returns a piece of `count` elements that are only moved."""
     elements = moved_elements_of(source.dtype)
     return Piece(op, elements.dtype, (count * elements.per_element,), address_of(source), target, fields)
 
@@ -48,27 +52,39 @@ def takes(outputs: Tensors, targets: Tensors) -> Callable[[int], None]:
 
 
 def take(handle: int, index: int, target: torch.Tensor) -> None:
-    """Copies a result to `target`, unless the runtime has written it there. Raises RuntimeError if it has another size."""
+    """Copies a result to `target`, unless the runtime has written it there."""
     result = _ffi.result(handle, index)
     if result.address == target.data_ptr():
         return
     found = from_result(handle, index, target)
-    if found.numel() != target.numel():
-        raise RuntimeError(
-            f"The ranks contribute {found.numel()} elements together; the output of this rank takes {target.numel()}."
-        )
     if found.numel() > 0:
         target.view(-1).copy_(found)
 
 
+def check_root(members: Members, root: int) -> None:
+    """Raises RuntimeError: the group has no such rank."""
+    if not 0 <= root < members.size:
+        raise RuntimeError(f"There is no root rank {root} in a group of {members.size}.")
+
+
+def sizes_text(tensors: Tensors) -> str:
+    """Returns the numbers of elements for comparison among ranks, "[3, 4]"; those of a long list in short."""
+    sizes = [tensor.numel() for tensor in tensors]
+    if len(sizes) <= _MOST_SHOWN:
+        return str(sizes)
+    whole = zlib.crc32(str(sizes).encode())
+    return f"{str(sizes[:_MOST_SHOWN])[:-1]}, ...] ({len(sizes)} sizes, checksum {whole})"
+
+
 def check_lists(members: Members, of_one: Tensors, own: torch.Tensor) -> None:
+    """Raises RuntimeError: the outputs are not one for each rank, of the type of this rank's input and one of its size."""
     if len(of_one) != members.size:
-        raise ValueError(f"There are {len(of_one)} output tensors for {members.size} ranks.")
+        raise RuntimeError(f"There are {len(of_one)} output tensors for {members.size} ranks.")
     for tensor in of_one:
         if tensor.dtype != own.dtype:
-            raise ValueError(f"An output's dtype {tensor.dtype} differs from that of the input, {own.dtype}.")
+            raise RuntimeError(f"An output's dtype {tensor.dtype} differs from that of the input, {own.dtype}.")
     if of_one[members.rank].numel() != own.numel():
-        raise ValueError(
+        raise RuntimeError(
             f"The output for this rank, {members.rank}, has {of_one[members.rank].numel()} elements; its input has "
             f"{own.numel()}."
         )
@@ -76,11 +92,5 @@ def check_lists(members: Members, of_one: Tensors, own: torch.Tensor) -> None:
 
 def spread(flat: torch.Tensor, outputs: Tensors) -> None:
     """Copies the elements of `flat` to these tensors, one after the other."""
-    wanted = sum(tensor.numel() for tensor in outputs)
-    if wanted != flat.numel():
-        sizes = ", ".join(str(tensor.numel()) for tensor in outputs)
-        raise RuntimeError(
-            f"The ranks contribute {flat.numel()} elements together; the outputs of this rank take {sizes}."
-        )
     for tensor, part in zip(outputs, flat.split([tensor.numel() for tensor in outputs])):
         tensor.copy_(part.view(tensor.shape))

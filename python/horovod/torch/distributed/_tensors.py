@@ -52,18 +52,18 @@ def contiguous(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def address_of(tensor: torch.Tensor) -> int:
-    """Returns the address of the tensor's memory; 0 if it has no elements. Raises ValueError: it has no memory, as a FakeTensor."""
+    """Returns the address of the tensor's memory; 0 if it has no elements. Raises RuntimeError: it has no memory, as a FakeTensor."""
     address = tensor.data_ptr()
     if address == 0 and tensor.numel() > 0:
-        raise ValueError(f"The backend hvd needs tensors with memory, got a {type(tensor).__name__} without.")
+        raise RuntimeError(f"The backend hvd needs tensors with memory, got a {type(tensor).__name__} without.")
     return address
 
 
 def check_dense(tensors: Sequence[torch.Tensor]) -> None:
-    """Raises ValueError for tensors that have no plain memory."""
+    """Raises RuntimeError for tensors that have no plain memory."""
     for tensor in tensors:
         if tensor.layout != torch.strided:
-            raise ValueError(f"The backend hvd takes dense tensors, got one of layout {tensor.layout}.")
+            raise RuntimeError(f"The backend hvd takes dense tensors, got one of layout {tensor.layout}.")
 
 
 def from_result(handle: int, index: int, like: torch.Tensor) -> torch.Tensor:
