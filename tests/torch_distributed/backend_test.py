@@ -69,6 +69,11 @@ def test_different_meanings_are_named_on_all_ranks(tmp_path: Path) -> None:
     assert [(rank.code, "all right" in rank.output) for rank in ended] == [(0, True)] * 3, ended
 
 
+def test_the_profiler_sees_the_operations(tmp_path: Path) -> None:
+    ended = run(tmp_path, "profiled.py", 2)
+    assert [(rank.code, "all right" in rank.output) for rank in ended] == [(0, True)] * 2, ended
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_kills(tmp_path: Path, connection: dict[str, str], operation: str) -> None:
     for seed in range(KILLS):

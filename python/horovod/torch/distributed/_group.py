@@ -6,13 +6,13 @@ import datetime
 import os
 import weakref
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 import torch
 import torch.distributed as dist
 from torch.distributed import Work
 
-from horovod.torch.distributed import _collectives, _devices, _messages
+from horovod.torch.distributed import _collectives, _devices, _messages, _profiled
 from horovod.torch.distributed._address import own_address
 from horovod.torch.distributed._arguments import Tensors, caller_waits, listed, nested, op_of, plain, root_of
 from horovod.torch.distributed._members import Members
@@ -143,7 +143,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         of_op = listed(tensors)
         if self._are_elsewhere(of_op):
             return super().allreduce(tensors, *_given(opts))  # type: ignore[no-any-return]
-        return self._kept(_collectives.allreduce(self._connected(), of_op, op_of(opts, op), self._waits(opts)))
+        return self._run("all_reduce", _collectives.allreduce, of_op, op_of(opts, op), self._waits(opts))
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Work:
         """As dist.all_reduce_coalesced."""
@@ -156,7 +156,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         of_op = listed(tensors)
         if self._are_elsewhere(of_op):
             return super().broadcast(tensors, *_given(opts))  # type: ignore[no-any-return]
-        return self._kept(_collectives.broadcast(self._connected(), of_op, root_of(opts, root), self._waits(opts)))
+        return self._run("broadcast", _collectives.broadcast, of_op, root_of(opts, root), self._waits(opts))
 
     def reduce(
         self, tensors: _OneOrMore, opts: Any = None, op: Any = None, timeout: Any = None, *, root: Any = None
@@ -166,19 +166,18 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         if self._are_elsewhere(of_op):
             return super().reduce(tensors, *_given(opts))  # type: ignore[no-any-return]
         reduction = op_of(opts if hasattr(opts, "reduceOp") else None, op)
-        work = _collectives.reduce(self._connected(), of_op, reduction, root_of(opts, root), self._waits(opts))
-        return self._kept(work)
+        return self._run("reduce", _collectives.reduce, of_op, reduction, root_of(opts, root), self._waits(opts))
 
     def barrier(self, opts: Any = None) -> Work:
         """As dist.barrier."""
-        return self._kept(_collectives.barrier(self._connected(), self._waits(opts)))
+        return self._run("barrier", _collectives.barrier, self._waits(opts))
 
     def allgather(self, outputs: _Lists, inputs: _OneOrMore, opts: Any = None) -> Work:
         """As dist.all_gather."""
         own = listed(inputs)
         if self._are_elsewhere(own):
             return super().allgather(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
-        return self._kept(_collectives.allgather(self._connected(), nested(outputs), own, self._waits(opts)))
+        return self._run("all_gather", _collectives.allgather, nested(outputs), own, self._waits(opts))
 
     def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Work:
         """As dist.all_gather_coalesced: the outputs are ordered by rank first."""
@@ -198,7 +197,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         if self._are_elsewhere(inputs):
             return super().all_gather_single_coalesced(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
         outputs, inputs = listed(outputs), listed(inputs)
-        return self._kept(_collectives.allgather_single(self._connected(), outputs, inputs, self._waits(opts)))
+        return self._run("all_gather_into_tensor", _collectives.allgather_single, outputs, inputs, self._waits(opts))
 
     def reduce_scatter(
         self, outputs: _OneOrMore, inputs: _Lists, opts: Any = None, timeout: Any = None, *, op: Any = None
@@ -207,10 +206,9 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         of_rank = listed(outputs)
         if self._are_elsewhere(of_rank):
             return super().reduce_scatter(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
-        work = _collectives.reduce_scatter(
-            self._connected(), of_rank, nested(inputs), op_of(opts, op), self._waits(opts)
+        return self._run(
+            "reduce_scatter", _collectives.reduce_scatter, of_rank, nested(inputs), op_of(opts, op), self._waits(opts)
         )
-        return self._kept(work)
 
     def reduce_scatter_single(self, output: torch.Tensor, own: torch.Tensor, opts: Any = None) -> Work:
         """As dist.reduce_scatter_tensor."""
@@ -223,8 +221,9 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         if self._are_elsewhere(inputs):
             return super().reduce_scatter_single_coalesced(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
         outputs, inputs = listed(outputs), listed(inputs)
-        work = _collectives.reduce_scatter_single(self._connected(), outputs, inputs, op_of(opts), self._waits(opts))
-        return self._kept(work)
+        return self._run(
+            "reduce_scatter_tensor", _collectives.reduce_scatter_single, outputs, inputs, op_of(opts), self._waits(opts)
+        )
 
     def all_to_all_single(
         self,
@@ -237,17 +236,22 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         """As dist.all_to_all_single."""
         if self._are_elsewhere([own]):
             return super().all_to_all_single(output, own, receives or [], sends or [], *_given(opts))  # type: ignore[no-any-return]
-        work = _collectives.alltoall_single(
-            self._connected(), plain(output), plain(own), receives or [], sends or [], self._waits(opts)
+        return self._run(
+            "all_to_all_single",
+            _collectives.alltoall_single,
+            plain(output),
+            plain(own),
+            receives or [],
+            sends or [],
+            self._waits(opts),
         )
-        return self._kept(work)
 
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         """As dist.all_to_all."""
         if self._are_elsewhere(inputs):
             return super().alltoall(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
         outputs, inputs = listed(outputs), listed(inputs)
-        return self._kept(_collectives.alltoall(self._connected(), outputs, inputs, self._waits(opts)))
+        return self._run("all_to_all", _collectives.alltoall, outputs, inputs, self._waits(opts))
 
     def gather(
         self, outputs: _Lists, inputs: _OneOrMore, opts: Any = None, timeout: Any = None, *, root: Any = None
@@ -256,8 +260,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         own = listed(inputs)
         if self._are_elsewhere(own):
             return super().gather(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
-        work = _collectives.gather(self._connected(), nested(outputs), own, root_of(opts, root), self._waits(opts))
-        return self._kept(work)
+        return self._run("gather", _collectives.gather, nested(outputs), own, root_of(opts, root), self._waits(opts))
 
     def gather_single(self, output: torch.Tensor, own: torch.Tensor, opts: Any = None) -> Work:
         """As dist.gather_single of torch 2.14: the root gathers the inputs of all ranks into one output."""
@@ -280,8 +283,9 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         of_rank = listed(outputs)
         if self._are_elsewhere(of_rank):
             return super().scatter(outputs, inputs, *_given(opts))  # type: ignore[no-any-return]
-        work = _collectives.scatter(self._connected(), of_rank, nested(inputs), root_of(opts, root), self._waits(opts))
-        return self._kept(work)
+        return self._run(
+            "scatter", _collectives.scatter, of_rank, nested(inputs), root_of(opts, root), self._waits(opts)
+        )
 
     # The names of these methods in older versions of torch.
     _allgather_base = all_gather_single
@@ -297,21 +301,21 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         own = listed(tensors)
         if self._are_elsewhere(own):
             return super().send(own, dstRank, tag)  # type: ignore[no-any-return]
-        return self._kept(_messages.send(self._connected(), own, dstRank, tag))
+        return self._run("send", _messages.send, own, dstRank, tag)
 
     def recv(self, tensors: _OneOrMore, srcRank: int, tag: int = 0) -> Work:
         """As dist.irecv."""
         own = listed(tensors)
         if self._are_elsewhere(own):
             return super().recv(own, srcRank, tag)  # type: ignore[no-any-return]
-        return self._kept(_messages.receive(self._connected(), own, srcRank, tag))
+        return self._run("recv", _messages.receive, own, srcRank, tag)
 
     def recv_anysource(self, tensors: _OneOrMore, tag: int = 0) -> Work:
         """As dist.irecv without a source."""
         own = listed(tensors)
         if self._are_elsewhere(own):
             return super().recv_anysource(own, tag)  # type: ignore[no-any-return]
-        return self._kept(_messages.receive(self._connected(), own, _messages.ANY_SOURCE, tag))
+        return self._run("recv", _messages.receive, own, _messages.ANY_SOURCE, tag)
 
     def monitored_barrier(self, timeout: Optional[datetime.timedelta] = None, wait_all_ranks: bool = False) -> None:
         """Waits for all ranks as dist.monitored_barrier does, which torch has for Gloo alone. Rank 0 says which ranks have not come
@@ -344,7 +348,13 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
     def _waits(self, opts: Any) -> bool:
         return self._together is None and caller_waits(opts)
 
-    def _kept(self, work: Work) -> Work:
+    def _run(self, name: str, start: Callable[..., Work], *arguments: Any) -> Work:
+        """Starts the operation of this name by start(members, *arguments)."""
+        members = self._connected()
+        if _profiled.is_on():
+            work = _profiled.recorded(name, lambda: start(members, *arguments))
+        else:
+            work = start(members, *arguments)
         if self._together is not None:
             self._together.append(work)
         return work

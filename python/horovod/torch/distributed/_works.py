@@ -44,6 +44,7 @@ class StartedWork(Work):
         self._ended = False
         self._error: Optional[BaseException] = None
         self._future: Optional[torch.futures.Future[Any]] = None
+        self._after_wait: Optional[Callable[[], object]] = None
         self._pid = os.getpid()
 
     # How the runtime is asked about the handle; another kind of work overrides these.
@@ -68,6 +69,18 @@ class StartedWork(Work):
         Raises HorovodInternalError, a RuntimeError: it has failed. RuntimeError: it is not done within `timeout`; zero stands for
         the group's.
         """
+        try:
+            return self._wait(timeout)
+        finally:
+            if self._after_wait is not None and self._ended:
+                after, self._after_wait = self._after_wait, None
+                after()
+
+    def after_wait(self, after: Callable[[], object]) -> None:
+        """Has the first :meth:`wait` that finds the operation ended call `after` before it returns."""
+        self._after_wait = after
+
+    def _wait(self, timeout: Optional[datetime.timedelta] = None) -> bool:
         if not self._ended:
             if os.getpid() != self._pid:
                 raise RuntimeError("A forked child can't wait for an operation of its parent.")
@@ -152,7 +165,7 @@ class StartedWork(Work):
         """Waits, and returns the function that completes the future and so runs its callbacks. Called by the :class:`Waiter`."""
         assert self._future is not None
         try:
-            self.wait()
+            self._wait()
         except Exception as error:
             return functools.partial(self._future.set_exception, error)
         return functools.partial(self._future.set_result, self._result)
