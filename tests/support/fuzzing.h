@@ -11,7 +11,7 @@
 // Defined by each fuzz target. Returns 0. The input is valid during the call.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
-namespace hvd::testing {
+namespace hvd {
 
 inline absl::string_view AsText(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
@@ -24,6 +24,6 @@ inline void Require(bool condition, const char* what) {
   std::abort();
 }
 
-}  // namespace hvd::testing
+}  // namespace hvd
 
 #endif  // TESTS_SUPPORT_FUZZING_H_

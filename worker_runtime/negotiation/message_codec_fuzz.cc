@@ -9,8 +9,6 @@
 namespace hvd::worker_runtime::negotiation {
 namespace {
 
-using testing::Require;
-
 constexpr int kRanks = 4;
 
 void CheckAnnouncement(absl::string_view bytes) {
@@ -37,7 +35,7 @@ void CheckPlan(absl::string_view bytes) {
 }  // namespace hvd::worker_runtime::negotiation
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const absl::string_view bytes = hvd::testing::AsText(data, size);
+  const absl::string_view bytes = hvd::AsText(data, size);
   hvd::worker_runtime::negotiation::CheckAnnouncement(bytes);
   hvd::worker_runtime::negotiation::CheckPlan(bytes);
   return 0;
