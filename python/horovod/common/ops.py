@@ -11,6 +11,7 @@ from typing import Any, Callable, Generic, NamedTuple, Optional, TypeVar, overlo
 
 from horovod import _ffi
 from horovod.common import _process
+from horovod.common.dropped import DroppedOperations
 from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
 
 Average = _ffi.AVERAGE
@@ -67,27 +68,22 @@ class Handle(int, Generic[V]):
     def __del__(self) -> None:
         # As for _ffi.ResultOwner: a forked child has no threads of the library.
         if self in _in_flight and not sys.is_finalizing() and os.getpid() == self._pid:
-            _dropped.append(int(self))
-            _release_dropped()
+            _dropped.add(int(self))
+            _dropped.release()
 
     def __reduce__(self) -> tuple[type[int], tuple[int]]:
         return int, (int(self),)
 
 
-_dropped: collections.deque[int] = collections.deque()  # operations in flight whose handles are gone
+def _release_if_done(handle: int) -> bool:
+    if not _ffi.poll(handle):
+        return False
+    if _in_flight.pop(handle, None) is not None:
+        _ffi.release(handle)
+    return True
 
 
-def _release_dropped() -> None:
-    """Releases the dropped operations that are done. Any thread may call it at any time, as Python frees objects."""
-    for _ in range(len(_dropped)):
-        try:
-            handle = _dropped.popleft()
-        except IndexError:  # another thread is at it
-            return
-        if not _ffi.poll(handle):
-            _dropped.append(handle)
-        elif _in_flight.pop(handle, None) is not None:
-            _ffi.release(handle)
+_dropped = DroppedOperations(_release_if_done)  # whose handles are gone
 
 
 class naming:
@@ -137,7 +133,7 @@ def check_ready() -> None:
 def _begin() -> None:
     """Records that this process continues, with another operation. Raises as :func:`check_ready`."""
     if _dropped:
-        _release_dropped()
+        _dropped.release()
     if not _process.go_on():
         check_ready()
 

@@ -15,8 +15,7 @@ from horovod.torch.distributed._works import (
     StartedWork,
     TransferWork,
     Waiter,
-    has_dropped,
-    release_dropped,
+    dropped,
     shown,
 )
 
@@ -89,7 +88,7 @@ class Members:
 
         Raises HorovodInternalError: the group is broken. RuntimeError: an argument is invalid.
         """
-        release_dropped()
+        dropped.release()
         if known and waits and len(pieces) == 1:
             return self._run(self._prepared(pieces[0]), pieces[0].source, pieces[0].target, result, keep, finish)
         number = self._take_number()
@@ -114,8 +113,8 @@ class Members:
         """Runs an operation that replaces the elements of `tensor`, and waits. It is kept under `key`, so that `piece_of` is called
         for the first one only. Raises as :meth:`start`.
         """
-        if has_dropped():
-            release_dropped()
+        if dropped:
+            dropped.release()
         prepared = self._known.get(key) or self._keep(key, piece_of())
         address = tensor.data_ptr()
         return self._run(prepared, address, address, [tensor], tensor, None)
@@ -183,7 +182,7 @@ class Members:
 
     def send(self, peer: int, tag: int, memory: torch.Tensor, result: torch.Tensor) -> TransferWork:
         """Starts to send the contiguous tensor `memory` to a rank of the group. `result` is the work's output tensor."""
-        release_dropped()
+        dropped.release()
         try:
             number = _ffi.send(self._id, peer, tag, *_plain(memory))
         except ValueError as error:
@@ -197,7 +196,7 @@ class Members:
         """Starts to receive the contiguous tensor `memory` from a rank of the group, or from any. `finish` is called when it is
         there. `result` is the work's output tensor.
         """
-        release_dropped()
+        dropped.release()
         try:
             number = _ffi.receive(self._id, source, tag, *_plain(memory))
         except ValueError as error:

@@ -17,6 +17,7 @@ from torch._C._distributed_c10d import AllreduceOptions
 from torch.distributed import Work
 
 from horovod import _ffi
+from horovod.common.dropped import DroppedOperations
 from horovod.common.exceptions import HorovodInternalError
 
 Finish = Callable[[int], object]  # of a handle
@@ -174,7 +175,7 @@ class StartedWork(Work):
         # Nobody waits for it any more. The runtime still uses the memory, so the work lives on.
         if getattr(self, "_ended", True) or sys.is_finalizing() or os.getpid() != self._pid:
             return
-        _dropped.append(self._heir())
+        dropped.add(self._heir())
 
     def _heir(self) -> "StartedWork":
         return StartedWork(self._handle, self._result, self._finish, self._keep, self._waiter)
@@ -378,20 +379,8 @@ class Waiter:
             del work, complete  # while this thread waits for the next
 
 
-_dropped: collections.deque[StartedWork] = collections.deque()  # in flight, and nobody waits for them
+def _release_if_done(work: StartedWork) -> bool:
+    return work.exception() is not None or work.is_completed()
 
 
-def has_dropped() -> bool:
-    """Whether there are works in flight that nobody waits for."""
-    return bool(_dropped)
-
-
-def release_dropped() -> None:
-    """Concludes the works that nobody waits for, if they are done. Any thread may call it at any time."""
-    for _ in range(len(_dropped)):
-        try:
-            work = _dropped.popleft()
-        except IndexError:  # another thread is at it
-            return
-        if work.exception() is None and not work.is_completed():
-            _dropped.append(work)
+dropped = DroppedOperations(_release_if_done)  # works that nobody waits for
