@@ -1,13 +1,11 @@
 // The loss of a rank in a group of separate processes, two on each of two hosts: one is killed, and
 // so sends no last message.
-#include <pthread.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
 
+#include "collectives/conformance/forked_key_exchange.h"
 #include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/shm/shm_backend.h"
 #include "collectives/tcp/tcp_backend.h"
@@ -16,53 +14,15 @@
 namespace hvd::collectives::hierarchical {
 namespace {
 
+using conformance::ForkedKeyExchange;
+
 constexpr int kRanks = 4;
 const CallOptions kPatient = {absl::Seconds(60)};
 
-// The state that the processes share.
-struct Shared {
-  pthread_barrier_t barrier;
-  size_t lengths[kRanks];
-  char values[kRanks][4096];
-};
-
-Shared* MakeShared() {
-  void* const memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  auto* const shared = static_cast<Shared*>(memory);
-  pthread_barrierattr_t attributes;
-  pthread_barrierattr_init(&attributes);
-  pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  pthread_barrier_init(&shared->barrier, &attributes, kRanks);
-  return shared;
-}
-
-class SharedExchange : public KeyExchange {
- public:
-  SharedExchange(Shared& shared, int rank) : shared_(shared), rank_(rank) {}
-
-  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
-                                                     absl::Duration timeout) override {
-    if (value.size() > sizeof(shared_.values[0])) return absl::InternalError("a long value");
-    shared_.lengths[rank_] = value.size();
-    std::memcpy(shared_.values[rank_], value.data(), value.size());
-    pthread_barrier_wait(&shared_.barrier);
-    std::vector<std::string> all;
-    for (int r = 0; r < kRanks; ++r) all.emplace_back(shared_.values[r], shared_.lengths[r]);
-    pthread_barrier_wait(&shared_.barrier);
-    return all;
-  }
-
- private:
-  Shared& shared_;
-  const int rank_;
-};
-
 // Reduces until an operation fails; calls `each` after every operation.
 template <typename F>
-absl::Status ReduceUntilFailure(Shared& shared, int rank, size_t elements, F each) {
-  SharedExchange keys(shared, rank);
+absl::Status ReduceUntilFailure(ForkedKeyExchange& keys, int rank, size_t elements, F each) {
+  keys.set_rank(rank);
   const auto backend = MakeHierarchicalBackend(rank < 2 ? "first" : "second", HierarchyOptions(),
                                                shm::MakeShmBackend(), tcp::MakeTcpBackend());
   auto connected =
@@ -95,18 +55,17 @@ class HierarchicalCrashTest : public testing::TestWithParam<Crash> {};
 
 TEST_P(HierarchicalCrashTest, KilledRank_IsNamedByAllOthersLongBeforeTheTimeout) {
   const Crash crash = GetParam();
-  Shared* const shared = MakeShared();
-  ASSERT_NE(shared, nullptr);
+  ForkedKeyExchange keys(kRanks);
   pid_t children[kRanks] = {};
   for (int rank = 1; rank < kRanks; ++rank) {
     children[rank] = fork();  // no threads yet: each test of this file runs in a separate process
     if (children[rank] != 0) continue;
-    const absl::Status status = ReduceUntilFailure(*shared, rank, crash.elements, [] {});
+    const absl::Status status = ReduceUntilFailure(keys, rank, crash.elements, [] {});
     if (!NamesTheLost(status, crash.killed)) ADD_FAILURE() << "rank " << rank << ": " << status;
     _exit(NamesTheLost(status, crash.killed) ? 0 : 1);
   }
   int calls = 0;
-  const absl::Status status = ReduceUntilFailure(*shared, 0, crash.elements, [&] {
+  const absl::Status status = ReduceUntilFailure(keys, 0, crash.elements, [&] {
     if (++calls == 3) kill(children[crash.killed], SIGKILL);
   });
   EXPECT_TRUE(NamesTheLost(status, crash.killed)) << status;
@@ -115,7 +74,6 @@ TEST_P(HierarchicalCrashTest, KilledRank_IsNamedByAllOthersLongBeforeTheTimeout)
     waitpid(children[rank], &code, 0);
     EXPECT_TRUE(rank == crash.killed || code == 0) << "rank " << rank << ", code " << code;
   }
-  munmap(shared, sizeof(Shared));
 }
 
 INSTANTIATE_TEST_SUITE_P(Crashes, HierarchicalCrashTest,

@@ -1,7 +1,6 @@
 // The speed of messages between two processes: a small one there and back, and large ones one way.
 //   bazel run -c opt //collectives/messages:messenger_bench
 #include <sched.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,36 +12,13 @@
 
 #include "base/clock.h"
 #include "base/mutex_checks.h"
-#include "base/net/frames.h"
 #include "base/status_macros.h"
+#include "collectives/conformance/forked_key_exchange.h"
 #include "collectives/messages/messenger.h"
+#include "collectives/messages/messenger_group_testing.h"
 
 namespace hvd::collectives::messages {
 namespace {
-
-// Two processes with a socket between them.
-class PairKeyExchange : public KeyExchange {
- public:
-  PairKeyExchange(int rank, int socket) : rank_(rank), socket_(socket) {}
-
-  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
-                                                     absl::Duration) override {
-    RETURN_IF_ERROR(net::WriteFrame(socket_, value));
-    ASSIGN_OR_RETURN(std::string other, net::ReadFrame(socket_, net::kMaxFrameBytes));
-    if (rank_ == 0) return std::vector<std::string>{std::string(value), other};
-    return std::vector<std::string>{other, std::string(value)};
-  }
-
- private:
-  const int rank_;
-  const int socket_;
-};
-
-absl::Status Await(Messenger& messenger, const std::shared_ptr<Transfer>& transfer) {
-  while (!messenger.WaitAWhile(*transfer)) {
-  }
-  return transfer->status();
-}
 
 absl::Status Send(Messenger& messenger, int peer, const std::vector<char>& data) {
   return Await(messenger, messenger.Send(peer, {1, 0}, data.data(), data.size()));
@@ -95,10 +71,9 @@ void Pin(int rank) {
   sched_setaffinity(0, sizeof(cores), &cores);
 }
 
-absl::Status Bench(int rank, int socket, const std::string& host) {
+absl::Status Bench(int rank, KeyExchange& keys, const std::string& host) {
   SwitchOffMutexChecks();
   Pin(rank);
-  PairKeyExchange keys(rank, socket);
   ASSIGN_OR_RETURN(const std::unique_ptr<Messenger> messenger,
                    Messenger::Connect({Epoch(1), rank, 2, "127.0.0.1", "secret"}, keys,
                                       absl::Seconds(30), host));
@@ -112,22 +87,20 @@ absl::Status Bench(int rank, int socket, const std::string& host) {
 
 int Main() {
   for (const char* const host : {"one", ""}) {
-    int sockets[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 1;
+    conformance::ForkedKeyExchange keys(2);
     std::printf("%s\n", *host == '\0' ? "loopback TCP" : "within a host");
     std::fflush(stdout);
     const pid_t first = fork();
     if (first == 0) {
       const pid_t child = fork();
       const int rank = child == 0 ? 1 : 0;
-      const absl::Status status = Bench(rank, sockets[rank], host);
+      keys.set_rank(rank);
+      const absl::Status status = Bench(rank, keys, host);
       if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", rank, status.ToString().c_str());
       if (child > 0) waitpid(child, nullptr, 0);
       return status.ok() ? 0 : 1;
     }
     waitpid(first, nullptr, 0);
-    close(sockets[0]);
-    close(sockets[1]);
   }
   return 0;
 }

@@ -1,71 +1,31 @@
 // The death of a rank in a separate process, in the middle of messages.
-#include <pthread.h>
-#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <ostream>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "collectives/conformance/forked_key_exchange.h"
 #include "collectives/messages/messenger_group_testing.h"
 #include "gtest/gtest.h"
 
 namespace hvd::collectives::messages {
 namespace {
 
+using conformance::ForkedKeyExchange;
+
 constexpr int kRanks = 3;
 constexpr int kVictim = 2;
 constexpr size_t kLarge = size_t{64} << 20;
 
-// What the processes share.
-struct Shared {
-  pthread_barrier_t barrier;
-  size_t lengths[kRanks];
-  char values[kRanks][4096];
-};
-
-Shared* MakeShared() {
-  void* const memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  auto* const shared = static_cast<Shared*>(memory);
-  pthread_barrierattr_t attributes;
-  pthread_barrierattr_init(&attributes);
-  pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  pthread_barrier_init(&shared->barrier, &attributes, kRanks);
-  return shared;
-}
-
-class SharedExchange : public KeyExchange {
- public:
-  SharedExchange(Shared& shared, int rank) : shared_(shared), rank_(rank) {}
-
-  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
-                                                     absl::Duration) override {
-    if (value.size() > sizeof(shared_.values[0])) return absl::InternalError("a long value");
-    shared_.lengths[rank_] = value.size();
-    std::memcpy(shared_.values[rank_], value.data(), value.size());
-    pthread_barrier_wait(&shared_.barrier);
-    std::vector<std::string> all;
-    for (int r = 0; r < kRanks; ++r) all.emplace_back(shared_.values[r], shared_.lengths[r]);
-    pthread_barrier_wait(&shared_.barrier);
-    return all;
-  }
-
- private:
-  Shared& shared_;
-  const int rank_;
-};
-
-std::unique_ptr<Messenger> Connect(Shared& shared, int rank, const HostOf& host_of) {
-  SharedExchange keys(shared, rank);
+std::unique_ptr<Messenger> Connect(ForkedKeyExchange& keys, int rank, const HostOf& host_of) {
+  keys.set_rank(rank);
   auto connected = Messenger::Connect({Epoch(1), rank, kRanks, "127.0.0.1", "secret"}, keys,
                                       absl::Seconds(60), host_of(rank));
   if (!connected.ok()) ADD_FAILURE() << connected.status();
@@ -93,8 +53,8 @@ std::ostream& operator<<(std::ostream& out, const Crash& crash) { return out << 
 class MessengerCrashTest : public testing::TestWithParam<Crash> {};
 
 // Rank 1 never talks with the one that dies: it learns of the death itself, or from rank 0.
-[[noreturn]] void RunChild(Shared& shared, int rank, const HostOf& host_of) {
-  const auto messenger = Connect(shared, rank, host_of);
+[[noreturn]] void RunChild(ForkedKeyExchange& keys, int rank, const HostOf& host_of) {
+  const auto messenger = Connect(keys, rank, host_of);
   char word = 0;
   if (rank == kVictim) {
     Await(*messenger, messenger->Receive(0, {2, 0}, &word, 1)).IgnoreError();
@@ -108,14 +68,13 @@ class MessengerCrashTest : public testing::TestWithParam<Crash> {};
 }
 
 TEST_P(MessengerCrashTest, KilledPeer_FailsItsTransfersAndBreaksTheMessenger) {
-  Shared* const shared = MakeShared();
-  ASSERT_NE(shared, nullptr);
+  ForkedKeyExchange keys(kRanks);
   pid_t children[kRanks] = {};
   for (const int rank : {1, kVictim}) {
     children[rank] = fork();  // no threads yet: each test of this file runs in a separate process
-    if (children[rank] == 0) RunChild(*shared, rank, GetParam().host_of);
+    if (children[rank] == 0) RunChild(keys, rank, GetParam().host_of);
   }
-  const auto messenger = Connect(*shared, 0, GetParam().host_of);
+  const auto messenger = Connect(keys, 0, GetParam().host_of);
   ASSERT_NE(messenger, nullptr);
   char word = 0;
   EXPECT_EQ(Await(*messenger, messenger->Send(1, {1, 0}, &word, 1)), absl::OkStatus());
@@ -138,7 +97,6 @@ TEST_P(MessengerCrashTest, KilledPeer_FailsItsTransfersAndBreaksTheMessenger) {
   waitpid(children[1], &code, 0);
   EXPECT_EQ(code, 0);
   waitpid(children[kVictim], &code, 0);
-  munmap(shared, sizeof(Shared));
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, MessengerCrashTest,

@@ -4,9 +4,7 @@
 // The ranks are forked processes that follow the referee at the socket. With network namespaces,
 // each has the same number of ranks, which listen at its address.
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -22,6 +20,7 @@
 #include "base/clock.h"
 #include "base/os/host_identity.h"
 #include "base/status_macros.h"
+#include "collectives/conformance/forked_key_exchange.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/links/links_backend.h"
@@ -55,52 +54,6 @@ std::unique_ptr<collectives::Backend> MakeBackend(absl::string_view name) {
   }
   return nullptr;
 }
-
-// A key exchange between processes forked after its construction: a table in shared memory.
-class ForkedKeyExchange : public collectives::KeyExchange {
- public:
-  explicit ForkedKeyExchange(int size) : size_(size) {
-    void* memory = mmap(nullptr, sizeof(Shared) + size * sizeof(Slot), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) std::abort();
-    shared_ = static_cast<Shared*>(memory);
-    slots_ = reinterpret_cast<Slot*>(shared_ + 1);
-    pthread_barrierattr_t attributes;
-    pthread_barrierattr_init(&attributes);
-    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_barrier_init(&shared_->barrier, &attributes, size);
-  }
-
-  void set_rank(int rank) { rank_ = rank; }
-
-  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
-                                                     absl::Duration) override {
-    if (value.size() > sizeof(Slot::bytes)) return absl::InternalError("a long value");
-    slots_[rank_].length = value.size();
-    memcpy(slots_[rank_].bytes, value.data(), value.size());
-    // The first barrier: all values are written. The second one: all have been read, so that the
-    // next exchange may overwrite them.
-    pthread_barrier_wait(&shared_->barrier);
-    std::vector<std::string> all;
-    for (int i = 0; i < size_; ++i) all.emplace_back(slots_[i].bytes, slots_[i].length);
-    pthread_barrier_wait(&shared_->barrier);
-    return all;
-  }
-
- private:
-  struct Shared {
-    alignas(64) pthread_barrier_t barrier;
-  };
-  struct Slot {
-    size_t length;
-    char bytes[16384];
-  };
-
-  const int size_;
-  int rank_ = 0;
-  Shared* shared_;
-  Slot* slots_;
-};
 
 // One operation on buffers of one size, called repeatedly.
 struct Call {
@@ -193,7 +146,7 @@ absl::Status Work(const char* name_of_backend, int rank, int size, collectives::
 
 int Main(const char* name_of_backend, int size, const char* socket, const char* name,
          const std::vector<std::string>& hosts) {
-  ForkedKeyExchange keys(size);
+  collectives::conformance::ForkedKeyExchange keys(size);
   int rank = 0;
   for (int i = 1; i < size && rank == 0; ++i) {
     if (fork() == 0) rank = i;

@@ -1,7 +1,6 @@
 // The engine's overhead on a communicator: a small all-reduce between two processes over Gloo, with
 // and without it.
 //   bazel run -c opt //worker_runtime/engine:engine_bench
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,10 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/net/frames.h"
 #include "base/status_macros.h"
 #include "base/task_thread.h"
+#include "collectives/conformance/forked_key_exchange.h"
 #include "collectives/peer/peer_port.h"
 #include "collectives/tcp/tcp_backend.h"
 #include "worker_runtime/engine/engine.h"
@@ -27,24 +25,6 @@ namespace {
 
 constexpr char kAddress[] = "127.0.0.1";
 constexpr absl::Duration kTimeout = absl::Seconds(30);
-
-// Two processes with a socket between them.
-class PairKeyExchange : public collectives::KeyExchange {
- public:
-  PairKeyExchange(int rank, int socket) : rank_(rank), socket_(socket) {}
-
-  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
-                                                     absl::Duration) override {
-    RETURN_IF_ERROR(net::WriteFrame(socket_, value));
-    ASSIGN_OR_RETURN(std::string other, net::ReadFrame(socket_, net::kMaxFrameBytes));
-    if (rank_ == 0) return std::vector<std::string>{std::string(value), other};
-    return std::vector<std::string>{other, std::string(value)};
-  }
-
- private:
-  const int rank_;
-  const int socket_;
-};
 
 void Report(int rank, const char* what, const std::function<absl::Status()>& step) {
   constexpr int kWarmUp = 500, kSteps = 5000;
@@ -75,8 +55,8 @@ TensorRequest RequestOf(std::vector<float>& data) {
   return request;
 }
 
-absl::Status Bench(int rank, int socket, std::shared_ptr<collectives::peer::PeerPort> root) {
-  PairKeyExchange keys(rank, socket);
+absl::Status Bench(int rank, collectives::KeyExchange& keys,
+                   std::shared_ptr<collectives::peer::PeerPort> root) {
   collectives::GroupInfo group{Epoch(1), rank, 2, kAddress, "secret"};
   const std::unique_ptr<collectives::Backend> backend = collectives::tcp::MakeTcpBackend();
   ASSIGN_OR_RETURN(const auto communicator, backend->Connect(group, keys, kTimeout));
@@ -113,12 +93,13 @@ absl::Status Bench(int rank, int socket, std::shared_ptr<collectives::peer::Peer
 }
 
 int Main() {
-  int sockets[2];
+  collectives::conformance::ForkedKeyExchange keys(2);
   const auto root = collectives::peer::PeerPort::Open(kAddress);
-  if (!root.ok() || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 1;
+  if (!root.ok()) return 1;
   const pid_t child = fork();
   const int rank = child == 0 ? 1 : 0;
-  const absl::Status status = Bench(rank, sockets[rank], *root);
+  keys.set_rank(rank);
+  const absl::Status status = Bench(rank, keys, *root);
   if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", rank, status.ToString().c_str());
   if (child > 0) waitpid(child, nullptr, 0);
   return status.ok() ? 0 : 1;
