@@ -43,6 +43,11 @@ def test_torchrun() -> None:
     check_done(output_of(*TORCHRUN, SCRIPT), 2)
 
 
+def test_torchrun_starts_again_with_the_store_that_has_keys_of_the_starts_before() -> None:
+    script = str(Path(SCRIPT).with_name("restarted.py"))
+    check_done(output_of(*TORCHRUN, "--max-restarts", "3", script, "4"), 2)
+
+
 def test_encryption_without_a_job_is_refused() -> None:
     code, output = output_of(*TORCHRUN, SCRIPT, HOROVOD_ENCRYPT_DATA="1")
     assert code != 0

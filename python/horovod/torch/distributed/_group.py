@@ -58,6 +58,7 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
         keys = GroupStore(store)
         seconds = timeout.total_seconds()
         self._members: Optional[Members] = None
+        keys.leave_earlier_starts(rank, size, seconds)
         try:
             self._members = Members(rank, size, own_address(store), name, seconds, keys.set, keys.get)
         except Exception as error:
