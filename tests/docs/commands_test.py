@@ -206,7 +206,7 @@ ELSEWHERE = {
         "tests/cluster/slurm_launch_test.py",
         '"--requeue", "--open-mode=append"',
     ),
-    r"srun (-n ?4 |--nodes=2 --ntasks-per-node=4 )?python train\.py": (
+    r"srun (-n ?4 |(-N|--nodes=)2 --ntasks-per-node=4 )?python train\.py": (
         "tests/cluster/slurm_tasks_test.py",
         '["srun", *options, "python", SCRIPT',
     ),

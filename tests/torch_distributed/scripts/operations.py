@@ -308,6 +308,12 @@ def test_groups() -> None:
     dist.monitored_barrier(timeout=datetime.timedelta(seconds=60))
 
 
+def test_what_is_not_supported() -> None:
+    """What torch 2.14 asks by dist._supports_reconfigure() and dist._supports_window()."""
+    assert dist.group.WORLD.supports_reconfigure is False
+    assert dist.group.WORLD.supports_window is False
+
+
 def test_forms_of_methods() -> None:
     group = dist.group.WORLD
     tensor = own(torch.float32)

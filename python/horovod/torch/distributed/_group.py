@@ -45,6 +45,10 @@ class HorovodGroup(_ProcessGroup):  # type: ignore[misc]
       name: for messages; "": the group of all ranks.
     """
 
+    # torch 2.14 asks for these; without an answer of ours it fails for want of a default backend.
+    supports_reconfigure = False
+    supports_window = False
+
     def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta, name: str = "") -> None:
         super().__init__(rank, size)
         self._store = store
