@@ -14,6 +14,7 @@ namespace {
 
 const membership::WorkerKey kWorker{WorkerId(3), Incarnation(0xFFFFFFFFFFFFFFFF)};
 const std::string kBytes("\xFF\0 not text", 11);
+constexpr absl::Duration kTime = absl::Milliseconds(1234);
 
 // One event of each kind, with no field at its default.
 std::vector<membership::Event> AllEvents() {
@@ -32,7 +33,7 @@ std::vector<membership::Event> AllEvents() {
           membership::WorkerExited{
               WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why", "unknown"},
           membership::JoinRequested{membership::CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711,
-                                    true, 12, true, kBytes, 7, absl::Milliseconds(1234), true, 1},
+                                    true, 12, true, kBytes, 7, kTime, true, 1, true},
           membership::WatchRequested{membership::CallId(8), kWorker, Epoch(2), true},
           membership::ExchangeRequested{membership::CallId(8), kWorker, Epoch(2), "key", kBytes},
           membership::Reported{membership::CallId(8), kWorker, Epoch(2), true, kBytes, true,
@@ -73,6 +74,7 @@ std::vector<membership::Event> FirstEvents() {
   std::get<membership::WorkerExited>(events[7]).unknown_end.clear();
   std::get<membership::JoinRequested>(events[8]).caused_by_peer = false;
   std::get<membership::JoinRequested>(events[8]).unreached.reset();
+  std::get<membership::JoinRequested>(events[8]).starts_anew = false;
   std::get<membership::StopRequested>(events[16]).keeps_world = false;
   std::get<membership::StopRequested>(events[16]).at_commit = false;
   return events;

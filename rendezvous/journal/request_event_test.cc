@@ -34,6 +34,7 @@ TEST(RequestEventTest, Join_HasAllThatTheRequestHas) {
   request.set_lost_time_ms(1234);
   request.set_caused_by_peer(true);
   request.set_unreached(0);
+  request.set_starts_anew(true);
   const auto event = ToEvent<membership::JoinRequested>(kCall, request);
   EXPECT_EQ(event.call, kCall);
   EXPECT_EQ(event.worker.id, WorkerId(3));
@@ -49,6 +50,7 @@ TEST(RequestEventTest, Join_HasAllThatTheRequestHas) {
   EXPECT_EQ(event.lost_time, absl::Milliseconds(1234));
   EXPECT_TRUE(event.caused_by_peer);
   EXPECT_EQ(event.unreached, 0);
+  EXPECT_TRUE(event.starts_anew);
 }
 
 TEST(RequestEventTest, Join_OptionalFieldThatIsNotSet_IsEmpty) {

@@ -34,9 +34,11 @@ void KeepFields(Fields& fields, Verdict& kept) {
 
 template <typename Fields>
 void KeepFields(Fields& fields, Notice& kept) {
-  auto& [kind, epoch, host, worker, rank, size, commit, lost_steps, lost_time, text] = kept;
+  auto& [kind, epoch, host, worker, rank, size, commit, lost_steps, lost_time, starts_anew, text] =
+      kept;
   fields("kind", kind, "epoch", epoch, "host", host, "worker", worker, "rank", rank, "size", size,
-         "commit", commit, "lost_steps", lost_steps, "lost_time_ns", lost_time, "text", text);
+         "commit", commit, "lost_steps", lost_steps, "lost_time_ns", lost_time, "starts_anew",
+         starts_anew, "text", text);
 }
 
 }  // namespace hvd::rendezvous::membership

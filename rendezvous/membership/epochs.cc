@@ -62,7 +62,7 @@ Verdict Epochs::IdleVerdict() const {
 Loss Epochs::CountLoss(uint64_t commit, absl::Time now) {
   is_planned = current > Epoch(0) && !broken.has_value();
   has_begun = false;
-  if (is_planned) return {};
+  if (is_planned || starts_anew) return {};
   if (current > Epoch(0) && lost_at == absl::InfinitePast()) lost_at = broken_at;
   const bool had_commits = reported_commit > 0 || formed_commit > 0;
   const bool may_load_checkpoint = commit > 0 ? commit < checkpoint.commit : had_commits;

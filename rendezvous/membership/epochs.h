@@ -132,7 +132,8 @@ struct Epochs {
   Verdict IdleVerdict() const;
   // For a world that is about to form at `now`, whose members can restore `commit`: adds the work
   // lost in the broken world before it to the totals, and returns it. Nothing yet if rank 0 may
-  // load a checkpoint: then CountBegin does.
+  // load a checkpoint: then CountBegin does. Nothing if the members of the broken world start anew
+  // in each: what they have saved by themselves is unknown.
   Loss CountLoss(uint64_t commit, absl::Time now);
   // The same for a world in which training has begun with `commit`.
   Loss CountBegin(uint64_t commit);
@@ -166,7 +167,8 @@ struct Epochs {
            lost_hosts, together_since, quorum_since, told_waiting, idle_until, formed_at,
            formed_commit, newest_commit, reported_commit, committed_at, lost_steps, lost_time,
            failed_starts, without_progress, peers_lost, peers_lost_since, tries, next_try, times,
-           lost_at, is_planned, has_begun, checkpoint, fewer_at_start, closed_ways] = *this;
+           lost_at, is_planned, has_begun, checkpoint, fewer_at_start, closed_ways, starts_anew] =
+        *this;
     fields("current", current, "world", world, "broken", broken, "broken_at_ns", broken_at,
            "changing", changing, "rounds", rounds, "watches", watches, "stalls", stalls, "left",
            left, "failed_world", failed_world, "lost_hosts", lost_hosts, "together_since_ns",
@@ -177,7 +179,8 @@ struct Epochs {
            failed_starts, "without_progress", without_progress, "peers_lost", peers_lost,
            "peers_lost_since_ns", peers_lost_since, "tries", tries, "next_try_ns", next_try,
            "times", times, "lost_at_ns", lost_at, "is_planned", is_planned, "has_begun", has_begun,
-           "checkpoint", checkpoint, "fewer_at_start", fewer_at_start, "closed_ways", closed_ways);
+           "checkpoint", checkpoint, "fewer_at_start", fewer_at_start, "closed_ways", closed_ways,
+           "starts_anew", starts_anew);
   }
 
   Loss Lose(Loss loss);
@@ -227,6 +230,7 @@ struct Epochs {
   int fewer_at_start = 0;
   // Those of earlier worlds, until a world with both hosts has made a commit.
   std::vector<Way> closed_ways;
+  bool starts_anew = false;  // all members of the newest world start anew in each: no commits
 };
 
 }  // namespace hvd::rendezvous::membership

@@ -202,7 +202,8 @@ struct Notice {
   // In one of these two, after a broken world: the work done since that commit.
   uint64_t lost_steps = 0;
   absl::Duration lost_time = absl::ZeroDuration();
-  std::string text;  // one line
+  bool starts_anew = false;  // kWorldFormed: see JoinRequested; true of all members
+  std::string text;          // one line
 };
 
 using Effect =

@@ -82,13 +82,19 @@ std::vector<int> Standing::MachinesInOrder() const {
   return machines;
 }
 
+bool Standing::AllStartAnew(absl::Span<const Worker* const> workers) {
+  return std::all_of(workers.begin(), workers.end(),
+                     [](const Worker* worker) { return StartsAnew(*worker); });
+}
+
 std::vector<placement::Candidate> Standing::ToCandidates(
     absl::Span<const Worker* const> workers) const {
-  const std::vector<int> machines = MachinesInOrder();
+  const std::vector<int> machines = AllStartAnew(workers) ? hosts_.Machines() : MachinesInOrder();
   std::vector<placement::Candidate> candidates;
   for (const Worker* worker : workers) {
     candidates.push_back({machines[worker->host], hosts_.SlotOnMachine(worker->host, worker->slot),
-                          worker->life.member() ? worker->place.rank : -1, worker->commit});
+                          worker->life.member() ? worker->place.rank : -1, worker->commit,
+                          StartsAnew(*worker)});
   }
   return candidates;
 }

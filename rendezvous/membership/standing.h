@@ -54,6 +54,9 @@ class Standing {
   // members. InfinitePast if some member is known to have left it.
   absl::Time OldWorldEnds() const;
 
+  // Whether the programs of all these workers, which ask for the next world, start anew in it.
+  static bool AllStartAnew(absl::Span<const Worker* const> workers);
+
   // What the placement of the workers in a world depends on.
   std::vector<placement::Candidate> ToCandidates(absl::Span<const Worker* const> workers) const;
 
@@ -62,6 +65,9 @@ class Standing {
   // which workers were started first come first: programs may read the rank that was planned at the
   // start of their process from its environment, and no other process should have the same.
   std::vector<int> MachinesInOrder() const;
+  static bool StartsAnew(const Worker& worker) {
+    return worker.join.has_value() && worker.join->starts_anew;
+  }
 
   const Hosts& hosts_;
   const Workers& workers_;

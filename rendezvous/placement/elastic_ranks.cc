@@ -11,7 +11,8 @@ namespace {
 constexpr int kNoRank = 1 << 30;  // sorts after every rank
 
 int RankOrLast(const Candidate& candidate) {
-  return candidate.previous_rank >= 0 ? candidate.previous_rank : kNoRank;
+  const bool counts = candidate.previous_rank >= 0 && !candidate.starts_anew;
+  return counts ? candidate.previous_rank : kNoRank;
 }
 
 // Returns the indices of the candidates that take part.

@@ -12,10 +12,11 @@ namespace hvd::rendezvous::placement {
 
 // A possible member of the next world.
 struct Candidate {
-  int machine = 0;         // see MachinesOf
-  int64_t slot = 0;        // on that machine; no two candidates share one
-  int previous_rank = -1;  // in the previous world; -1: it was not a member
-  uint64_t commit = 0;     // the newest commit that it can restore
+  int machine = 0;           // see MachinesOf
+  int64_t slot = 0;          // on that machine; no two candidates share one
+  int previous_rank = -1;    // in the previous world; -1: it was not a member
+  uint64_t commit = 0;       // the newest commit that it can restore
+  bool starts_anew = false;  // it has no state to pass on
 };
 
 struct PlannedMember {
@@ -33,6 +34,9 @@ struct PlannedMember {
 //   follow.
 // - Local ranks follow the slots, not the ranks: a newcomer in a dead worker's slot gets that
 //   worker's local rank, and so its device; survivors keep theirs.
+// - Candidates that start anew are placed as newcomers. If all do, ranks follow machines and slots:
+//   a rank is that of its machine's first member plus the local rank, and machines keep their
+//   order from world to world.
 // Also used to compute provisional placements for workers that are not ready yet.
 std::vector<PlannedMember> AssignElasticRanks(const std::vector<Candidate>& candidates,
                                               int max_workers);

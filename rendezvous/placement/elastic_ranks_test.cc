@@ -70,5 +70,17 @@ TEST(ElasticRanksTest, MachinesWithoutSurvivors_ComeLast) {
               ElementsAre("1 0/1 0/3", "2 0/1 1/3", "0 0/1 2/3"));
 }
 
+// As torchrun places them: the first rank of the machine plus the local rank.
+TEST(ElasticRanksTest, WhoStartsAnew_IsPlacedByMachineAndSlot) {
+  EXPECT_THAT(
+      Plan({{1, 0, 0, 0, true}, {0, 1, 1, 0, true}, {0, 0, -1, 0, true}, {1, 1, -1, 0, true}}),
+      ElementsAre("2 0/2 0/2", "1 1/2 0/2", "0 0/2 1/2", "3 1/2 1/2"));
+}
+
+TEST(ElasticRanksTest, TooManyWhoStartAnew_NewcomersStayOut) {
+  EXPECT_THAT(Plan({{0, 0, -1, 0, true}, {0, 1, 1, 0, true}, {0, 2, 0, 0, true}}, 2),
+              ElementsAre("1 0/2 0/1", "2 1/2 0/1"));
+}
+
 }  // namespace
 }  // namespace hvd::rendezvous::placement

@@ -52,6 +52,21 @@ class JobSummaryTest : public ::testing::Test {
   JobSummary progress_{2};
 };
 
+// Its script saves what it likes: nobody here knows what is lost.
+TEST_F(JobSummaryTest, WorldThatStartsAnew_TellsOfNoLostWork) {
+  membership::Notice notice = Make(Kind::kWorldFormed, 1);
+  notice.size = 2;
+  notice.starts_anew = true;
+  Say(notice);
+  Say(Make(Kind::kWorldBegan, 1));
+  Failed(1, "exit code 3");
+  Say(Kind::kEpochBroken, "rank 1 has failed");
+  notice.epoch = Epoch(2);
+  Say(notice);
+  EXPECT_EQ(progress_.Summary(),
+            "2 worlds; 1 failure (1 x exit code 3); 0s without a world (longest 0s)");
+}
+
 TEST_F(JobSummaryTest, Tell_Failure_SaysHowManyGoOn) {
   EXPECT_EQ(World(6, 4), "world of 4 workers formed (world 6)");
   EXPECT_EQ(Failed(1, "killed by signal 9 (SIGKILL)", 6),

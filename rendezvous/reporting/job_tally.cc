@@ -51,7 +51,7 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
       return Fail(notice);
     case membership::Notice::Kind::kEpochBroken:
       // A further break before training begins again loses no more work.
-      if (!std::exchange(rolled_back_, true)) ++rollbacks_;
+      if (!std::exchange(rolled_back_, true) && !starts_anew_) ++rollbacks_;
       return Break(now);
     case membership::Notice::Kind::kWaiting:
       if (worlds_ > 0) Break(now);  // the job is without a world, because all hosts have left
@@ -101,6 +101,7 @@ void JobTally::Form(const membership::Notice& notice, absl::Time now) {
   epoch_ = notice.epoch;
   size_ = notice.size;
   remaining_ = notice.size;
+  starts_anew_ = notice.starts_anew;
   Begin(notice);
   if (!broken_since_.has_value()) return;
   // The clock of an earlier daemon may have been ahead.

@@ -55,7 +55,8 @@ class JobTally {
            "drains_overrun", drains_overrun_, "hosts_lost", hosts_lost_, "rolled_back",
            rolled_back_, "broken_since_ns", broken_since_, "breaks", breaks_, "rollbacks",
            rollbacks_, "without_world_ns", without_world_, "longest_break_ns", longest_break_,
-           "commit", commit_, "lost_steps", lost_steps_, "lost_time_ns", lost_time_);
+           "commit", commit_, "lost_steps", lost_steps_, "lost_time_ns", lost_time_, "starts_anew",
+           starts_anew_);
   }
 
  private:
@@ -83,6 +84,7 @@ class JobTally {
   uint64_t commit_ = 0;  // the one from which the newest world has started
   uint64_t lost_steps_ = 0;
   absl::Duration lost_time_;
+  bool starts_anew_ = false;  // the members of the newest world: what a break costs is unknown
 };
 
 }  // namespace hvd::rendezvous::reporting

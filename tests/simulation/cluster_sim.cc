@@ -265,7 +265,8 @@ rendezvous::membership::Event ClusterSim::CallEvent(Command& command, int worker
         command.Time("lost", absl::ZeroDuration()),
         command.Has("by-peer"),
         command.IsGiven("unreached") ? std::optional<int>(command.Number("unreached"))
-                                     : std::nullopt};
+                                     : std::nullopt,
+        command.Has("anew")};
   }
   if (name == "progress") {
     return ProgressEvent(command, call, key);

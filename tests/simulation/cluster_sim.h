@@ -31,7 +31,7 @@ namespace hvd {
 //   started WORKERS pid=N
 //   dying WORKERS
 //   exit WORKERS [code=] [signal=] [core] [oom] [start-error=] [tail=]
-//   join WORKERS [last=EPOCH] [inc=] [defer] [commit=] [worked] [left-for=REASON] [by-peer]
+//   join WORKERS [last=EPOCH] [inc=] [defer] [commit=] [worked] [left-for=REASON] [by-peer] [anew]
 //       [lost-steps=N] [lost=DURATION]
 //   progress WORKERS epoch= commit= [age=] [inc=] [began=COMMIT] [checkpoint=COMMIT]
 //       [checkpoint-age=] [failure=TEXT]

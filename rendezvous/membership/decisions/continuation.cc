@@ -43,9 +43,10 @@ bool Continuation::GoesOnAfterFailure(uint64_t commit, bool idle, absl::Time now
   epochs_.without_progress = in_a_row;
   if (!too_many) return true;
   is_by_idle_ = idle;
-  limit_reached_ =
-      absl::StrCat(phrases::Count(in_a_row, idle ? "world" : "failure"), " in a row without ",
-                   idle ? "an operation that was completed" : "a commit in between");
+  limit_reached_ = absl::StrCat(phrases::Count(in_a_row, idle ? "world" : "failure"), " in a row",
+                                idle                  ? " without an operation that was completed"
+                                : epochs_.starts_anew ? ", each soon after the start of its world"
+                                                      : " without a commit in between");
   return false;
 }
 

@@ -225,7 +225,8 @@ void Membership::State::LeaveLate(Host* host, const std::string& why) {
       ending.has_value() && (last_time >= host->drain->deadline || epochs.checkpoint.place.empty());
   Note(Notice::Kind::kDrainOverran,
        absl::StrCat("host ", host->slots.host, " did not leave in good order (", why, "): ",
-                    is_for_good ? "the work since the newest checkpoint is lost"
+                    epochs.starts_anew ? "the work that the script has not saved is lost"
+                    : is_for_good      ? "the work since the newest checkpoint is lost"
                     : others_go_on && !ending.has_value()
                         ? "the others go back to their newest commit"
                         : "the work since the newest commit is lost"),

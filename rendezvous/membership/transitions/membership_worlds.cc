@@ -152,6 +152,8 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   RememberWays(newest);
   const Loss loss = epochs.CountLoss(newest, now);
   epochs.BeginWith(newest);
+  epochs.starts_anew =
+      Standing::AllStartAnew(std::vector<const Worker*>(members.begin(), members.end()));
   FormWorld(members, sync_state);
   Note(Notice::Kind::kWorldFormed,
        absl::StrCat("world of ", phrases::Count(static_cast<int>(members.size()), "worker"),
@@ -159,6 +161,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   auto& formed = std::get<Notice>(effects.back());
   formed.lost_steps = loss.steps;
   formed.lost_time = loss.time;
+  formed.starts_anew = epochs.starts_anew;
   ReleaseLeaversLeftOut(now);
   if (ending.has_value()) {
     StopStarting(0, now);

@@ -107,7 +107,9 @@ std::string ExplainElastic(const Parts& parts) {
   std::string text = absl::StrCat(RanksRun(inside), " in world ", parts.epochs.current.value());
   if (finished_ones > 0) absl::StrAppend(&text, "; ", finished_ones, " finished");
   if (parts.epochs.changing.has_value())
-    absl::StrAppend(&text, "; at the next commit: ", *parts.epochs.changing);
+    absl::StrAppend(
+        &text, parts.epochs.starts_anew ? "; another world is wanted: " : "; at the next commit: ",
+        *parts.epochs.changing);
   if (starting > 0) absl::StrAppend(&text, "; ", phrases::Count(starting, "worker"), " starting");
   if (asked > 0) absl::StrAppend(&text, "; ", asked, " ready to join");
   return text;

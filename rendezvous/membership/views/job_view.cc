@@ -51,7 +51,9 @@ std::string Condition(const Parts& parts, const Host& host,
     const bool awaits = !parts.epochs.changing.has_value() && !parts.standing.ComingTogether() &&
                         host.live > 0 && parts.last_time < host.drain->PatienceEnds();
     return absl::StrCat("draining: ", host.drain->reason,
-                        parts.epochs.changing.has_value() ? "; its workers leave at the next commit"
+                        parts.epochs.changing.has_value()
+                            ? (parts.epochs.starts_anew ? "; its workers leave"
+                                                        : "; its workers leave at the next commit")
                         : awaits ? "; for half of its grace others are awaited to take over"
                                  : "");
   }
