@@ -282,6 +282,10 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
     answer.set_error(std::string(admitted.message()));
     return response;
   }
+  if (hello.has_output_rank()) {
+    workers_->SetOutputRank(hello.worker_id(), hello.output_rank());
+    return response;
+  }
   if (hello.newest_commit()) {
     if (held_.has_value()) response.kept = held_->newest().arena;
     return response;

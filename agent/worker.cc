@@ -17,6 +17,8 @@ namespace {
 // the machine's memory.
 constexpr int kOomScoreMore = 100;
 
+constexpr uint32_t kMostRanks = 1 << 20;
+
 constexpr char kReplacedFor[] =
     "it executed another program (exec) without hvd.shutdown(), and no hvd.init() followed in "
     "60 s; call hvd.shutdown() before exec, or start the program as a child";
@@ -145,6 +147,12 @@ bool Worker::CheckReplaced() {
 }
 
 void Worker::set_paused(bool paused) { process_->set_paused(paused); }
+
+void Worker::SetOutputRank(uint32_t rank) {
+  if (rank >= kMostRanks) return;
+  process_->TakeOutput();
+  rank_ = static_cast<int>(rank);
+}
 
 void Worker::Stop(absl::Duration grace) {
   if (!process_->running()) return;

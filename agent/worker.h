@@ -97,6 +97,10 @@ class Worker {
   // See WorkerProcess::set_paused.
   void set_paused(bool paused);
 
+  // Sets the rank of the output from now on; what the process has written so far gets the earlier
+  // one. Does nothing if no world can have that rank.
+  void SetOutputRank(uint32_t rank);
+
  private:
   // The strongest request that was sent to the process while it ran.
   enum class Order { kNone, kStop, kKill };
@@ -110,7 +114,7 @@ class Worker {
 
   EventLoop& loop_;
   const uint64_t id_;
-  const int rank_;
+  int rank_;  // of its output
   const uint32_t slot_;
   const std::string word_;
   const Callbacks callbacks_;

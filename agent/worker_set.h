@@ -67,6 +67,9 @@ class WorkerSet {
   absl::StatusOr<int> WatchProcess(uint64_t id) { return workers_.at(id)->WatchProcess(); }
   absl::StatusOr<int> OfferStackPipe(uint64_t id) { return workers_.at(id)->OfferStackPipe(); }
 
+  // As Worker::SetOutputRank. REQUIRES: Has(id).
+  void SetOutputRank(uint64_t id, uint32_t rank) { workers_.at(id)->SetOutputRank(rank); }
+
   // Sends the signal to the workers that have a handler for it. An adopted process gets none: it is
   // not this agent's, and its starter signals it.
   void Signal(int signal);

@@ -67,7 +67,7 @@ ALLOWED = {
     "agent/process": [*BASE, "proto", "agent/inspection", "agent/output", "agent/protocol"],
     "agent/copies": [*BASE, "worker_runtime/commit_store"],
     "agent/restarter": [
-        *BASE, "base/settings", "proto", "rendezvous/placement", "collectives/key_exchange.h", "worker_runtime/session",
+        *BASE, "base/settings", "proto", "rendezvous/placement", "rendezvous/client", "collectives/key_exchange.h", "worker_runtime/session",
     ],
     "agent": [
         *BASE, "proto", "rendezvous/bootstrap", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",

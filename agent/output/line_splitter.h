@@ -17,7 +17,8 @@ class LineSplitter {
   using Take = std::function<void(absl::string_view line)>;
 
   void Append(absl::string_view bytes, const Take& take);
-  // Marks the end of the stream: passes on the last line if it has no line end.
+  // Passes on the last line if it has no line end: at the end of the stream, or of what one of
+  // several programs has written to it.
   void Finish(const Take& take);
 
  private:

@@ -25,6 +25,8 @@ class WorkerPipe {
   // Reads what the pipe holds now, even while paused. The amount is limited to a few times a pipe's
   // capacity, since a writer may go on.
   void ReadRest();
+  // Passes on what was read of a line without an end.
+  void EndLine() { splitter_.Finish(take_); }
   // Passes on the last line, complete or not, and stops reading.
   void Close();
 

@@ -57,6 +57,7 @@ class Adoption::Adopted : public WorkerProcess {
   absl::Duration LeastGrace() const override { return adoption_.least_grace_; }
   void Kill() override { adoption_.killed_ = adoption_.process_.Signal(SIGKILL); }
   void set_paused(bool /*paused*/) override {}
+  void TakeOutput() override {}
 
  private:
   Adoption& adoption_;

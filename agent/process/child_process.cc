@@ -87,6 +87,13 @@ void ChildProcess::set_paused(bool paused) {
   err_->set_paused(paused);
 }
 
+void ChildProcess::TakeOutput() {
+  for (output::WorkerPipe* const pipe : {out_.get(), err_.get()}) {
+    pipe->ReadRest();
+    pipe->EndLine();
+  }
+}
+
 void ChildProcess::OnExit() {
   // The process is reaped by the destructor, after Finish: until then its number can't be reused,
   // so Finish can safely kill the process group.

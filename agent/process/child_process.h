@@ -46,6 +46,7 @@ class ChildProcess : public WorkerProcess {
   // Kills the process group.
   void Kill() override;
   void set_paused(bool paused) override;
+  void TakeOutput() override;
 
  private:
   // The state of the process and its output:

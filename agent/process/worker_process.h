@@ -51,6 +51,9 @@ class WorkerProcess {
 
   // Stops (true) or resumes the reading of its output. The process's end is detected in both cases.
   virtual void set_paused(bool paused) = 0;
+
+  // Passes on what it has written so far, even while paused; a last line without an end, too.
+  virtual void TakeOutput() = 0;
 };
 
 }  // namespace hvd::agent::process

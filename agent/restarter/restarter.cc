@@ -60,12 +60,16 @@ void HoldLiveness(Fd fd) {
 }  // namespace
 
 Restarter::Restarter(EventLoop& loop, worker_runtime::session::Session& session, std::string job,
-                     RankCommand command)
-    : loop_(loop), session_(session), job_(std::move(job)), command_(std::move(command)) {}
+                     RankCommand command, TellRank tell_rank)
+    : loop_(loop),
+      session_(session),
+      job_(std::move(job)),
+      command_(std::move(command)),
+      tell_rank_(std::move(tell_rank)) {}
 
 os::ExitStatus Restarter::Run() {
-  Ask();
-  loop_.Run();
+  Ask(/*worked=*/false);
+  if (state_ != State::kEnded) loop_.Run();
   return end_;
 }
 
@@ -74,9 +78,10 @@ void Restarter::Call(std::function<void()> call) {
   thread_ = StartSignalFreeThread(std::move(call));
 }
 
-void Restarter::Ask() {
+void Restarter::Ask(bool worked) {
   pb::JoinWorldRequest request;
-  request.set_worked(std::exchange(has_worked_, false));
+  request.set_worked(worked);
+  request.set_starts_anew(true);
   absl::StatusOr<Fd> port = net::ReserveAnyPort(session_.standing().advertise_address);
   absl::StatusOr<int> number = port.ok() ? net::PortOf(port->get()) : port.status();
   if (!number.ok()) return OnAnswer(number.status());
@@ -85,13 +90,21 @@ void Restarter::Ask() {
   // otherwise.
   request.set_port(static_cast<uint32_t>(*number));
   Call([this, request = std::move(request)] {
-    Answer answer = session_.JoinNextWorld(request, kJoinTimeout);
+    Answer answer = JoinNextWorld(request);
     loop_.Post([this, answer = std::move(answer)]() mutable { OnAnswer(std::move(answer)); });
   });
 }
 
+Restarter::Answer Restarter::JoinNextWorld(const pb::JoinWorldRequest& request) {
+  ASSIGN_OR_RETURN(JoinAnswer answer, session_.JoinNextWorld(request, kJoinTimeout));
+  // The command of the earlier world has ended, that of this one has not begun.
+  const auto* const world = std::get_if<WorkerWorld>(&answer);
+  if (world != nullptr) RETURN_IF_ERROR(tell_rank_(world->rank()));
+  return answer;
+}
+
 void Restarter::OnAnswer(Answer answer) {
-  if (is_ending_) return;
+  if (state_ != State::kAsking) return;
   if (!answer.ok()) {
     Complain(std::string(answer.status().message()));
     return End(Code(1));
@@ -106,7 +119,6 @@ void Restarter::OnAnswer(Answer answer) {
 
 absl::Status Restarter::Begin(WorkerWorld world) {
   world_ = std::move(world);
-  is_leaving_ = is_broken_ = false;
   const Epoch epoch = world_->epoch;
   watch_ = session_.Watch(epoch, [this, epoch](EpochEvent event, const std::string& reason) {
     loop_.Post([this, epoch, event, reason] { OnChange(epoch, event, reason); });
@@ -124,24 +136,33 @@ absl::Status Restarter::Begin(WorkerWorld world) {
     options.environment->push_back(absl::StrCat(name, "=", value));
   }
   ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));
-  has_worked_ = true;
+  state_ = State::kRunning;
   process_.emplace(std::move(process));
   return loop_.Watch(process_->pidfd(), EPOLLIN, [this](uint32_t) { OnCommandExit(); });
 }
 
 void Restarter::OnChange(Epoch epoch, EpochEvent event, const std::string& reason) {
-  if (!world_.has_value() || world_->epoch != epoch || is_ending_) return;
-  // A rank whose command has ended well does not leave for a planned change: the others may end
-  // well, too. If they don't, they leave, and the daemon breaks the world a little later.
-  if (event == EpochEvent::kChanging && !process_.has_value()) return;
-  is_leaving_ = true;
-  if (event != EpochEvent::kChanging) is_broken_ = true;
+  if (!world_.has_value() || world_->epoch != epoch) return;
+  const bool runs =
+      state_ == State::kRunning || state_ == State::kChanging || state_ == State::kBroken;
+  // Otherwise the worker ends already.
+  if (!runs && state_ != State::kAwaiting) return;
   if (event == EpochEvent::kOver) {
-    is_over_ = true;
     Complain(reason);
+    if (!runs) return End(Code(1));
+    state_ = State::kOver;
+    return EndCommand();
   }
-  if (process_.has_value()) return EndCommand();
-  if (is_over_) End(Code(1));  // otherwise the exchange ends
+  // A rank whose command has ended well does not leave for a planned change: the others may end
+  // well, too. If they don't, they leave, and the daemon breaks the world a little later. Then the
+  // exchange ends.
+  if (!runs) return;
+  if (event == EpochEvent::kBroken) {
+    state_ = State::kBroken;
+  } else if (state_ == State::kRunning) {
+    state_ = State::kChanging;
+  }
+  EndCommand();
 }
 
 void Restarter::EndCommand() {
@@ -151,10 +172,10 @@ void Restarter::EndCommand() {
 }
 
 void Restarter::OnSignal(int signal) {
-  is_ending_ = true;
+  if (!process_.has_value()) return End({0, signal, false});
+  state_ = State::kSignalled;
   // The agent allows for the command's grace, and kills both when it is over.
-  if (process_.has_value()) return process_->SignalGroup(signal);
-  End({0, signal, false});
+  process_->SignalGroup(signal);
 }
 
 void Restarter::OnCommandExit() {
@@ -165,23 +186,38 @@ void Restarter::OnCommandExit() {
   // What it has left behind, while the group's number is still its own.
   process_->SignalGroup(SIGKILL);
   process_.reset();
-  if (is_ending_) return End(status);
-  if (is_over_) return End(Code(1));
-  if (is_leaving_) return LeaveWorld();
-  if (status.signal == 0 && status.exit_code == 0) return AwaitOthers();
-  if (IsConsequence()) return LeaveWorld();
-  End(status);
+  OnCommandEnd(status);
 }
 
-// Whether the world was broken before the command has failed. Then the command has only lost
-// another rank.
+void Restarter::OnCommandEnd(const os::ExitStatus& status) {
+  switch (state_) {
+    case State::kRunning:
+      if (status.signal == 0 && status.exit_code == 0) return AwaitOthers();
+      return IsConsequence() ? LeaveWorld(kSettle) : End(status);
+    case State::kChanging:
+      return LeaveWorld(absl::ZeroDuration());
+    case State::kBroken:
+      return LeaveWorld(kSettle);
+    case State::kOver:
+      return End(Code(1));
+    case State::kSignalled:
+      return End(status);
+    case State::kAsking:
+    case State::kAwaiting:
+    case State::kEnded:
+      return;  // no command runs
+  }
+}
+
+// Whether the world was broken before the command has failed, although the watch has not said so
+// yet. Then the command has only lost another rank.
 bool Restarter::IsConsequence() {
   const absl::Status whole = session_.ReportProgress(world_->epoch, kQuestionTimeout);
-  is_broken_ = absl::IsFailedPrecondition(whole) || absl::IsNotFound(whole);
-  return is_broken_;
+  return absl::IsFailedPrecondition(whole) || absl::IsNotFound(whole);
 }
 
 void Restarter::AwaitOthers() {
+  state_ = State::kAwaiting;
   std::shared_ptr<collectives::KeyExchange> keys = session_.NewKeyExchange(world_->epoch);
   Call([this, keys = std::move(keys)] {
     absl::Status done = keys->Gather(kDone, "", {0}, kTraining).status();
@@ -190,22 +226,20 @@ void Restarter::AwaitOthers() {
 }
 
 void Restarter::OnAllDone(const absl::Status& done) {
-  if (is_ending_) return;
-  if (!done.ok()) {
-    is_broken_ = true;
-    return LeaveWorld();
-  }
+  if (state_ != State::kAwaiting) return;
+  if (!done.ok()) return LeaveWorld(kSettle);
   const absl::Status told = session_.ReportFinished(world_->epoch, kFinishTimeout);
   if (!told.ok()) Complain(std::string(told.message()));
   End(Code(told.ok() ? 0 : 1));
 }
 
-void Restarter::LeaveWorld() {
+void Restarter::LeaveWorld(absl::Duration pause) {
   watch_.reset();
   world_.reset();
-  if (!is_broken_) return Ask();
-  loop_.After(kSettle, [this] {
-    if (!is_ending_) Ask();
+  state_ = State::kAsking;
+  if (pause <= absl::ZeroDuration()) return Ask(/*worked=*/true);
+  loop_.After(pause, [this] {
+    if (state_ == State::kAsking) Ask(/*worked=*/true);
   });
 }
 
@@ -214,7 +248,7 @@ void Restarter::Complain(const std::string& text) const {
 }
 
 void Restarter::End(os::ExitStatus status) {
-  is_ending_ = true;
+  state_ = State::kEnded;
   end_ = status;
   loop_.Stop();
 }
@@ -242,12 +276,22 @@ absl::StatusOr<os::ExitStatus> RunProgram(const std::vector<std::string>& argv, 
       worker_runtime::session::AgentAnswer answer,
       worker_runtime::session::FetchBootstrap(env.agent_socket, WorkerId(env.worker_id),
                                               env.worker_word, env.agent_timeout));
+  // horovodrun refuses it before anything starts, but an agent that joins learns it only now.
+  if (answer.bootstrap.encrypt_data()) {
+    return absl::FailedPreconditionError(
+        "the job encrypts (--encrypt-data), and nothing would encrypt what the script sends: start "
+        "the daemon without --encrypt-data, or the command without --elastic-restart");
+  }
   HoldLiveness(std::move(answer.liveness_page));
   const std::shared_ptr<worker_runtime::session::Session> session =
       worker_runtime::session::OpenAgentSession(answer.bootstrap, env.agent_timeout);
   ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> loop, EventLoop::Create());
   Restarter restarter(*loop, *session, answer.bootstrap.job_id(),
-                      {argv[0], {argv.begin() + 1, argv.end()}});
+                      {argv[0], {argv.begin() + 1, argv.end()}}, [&env](int rank) {
+                        return worker_runtime::session::SetOutputRank(
+                            env.agent_socket, WorkerId(env.worker_id), env.worker_word, rank,
+                            env.agent_timeout);
+                      });
   RETURN_IF_ERROR(loop->Watch(signals, EPOLLIN, [&](uint32_t) {
     signalfd_siginfo info;
     if (read(signals, &info, sizeof(info)) == sizeof(info))

@@ -3,6 +3,8 @@
 #ifndef AGENT_RESTARTER_RESTARTER_H_
 #define AGENT_RESTARTER_RESTARTER_H_
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -28,14 +30,15 @@ struct RankCommand {
 // the command dies with the thread that has started it. Calls to the daemon that may block for long
 // run on a thread of this object.
 //
-//   asking ---> running ---> finishing ---> the end
-//      ^           |             |
-//      +-----------+-------------+   the world changes or breaks
+//   kAsking ---> kRunning ------------------> kAwaiting ---> kEnded
+//      ^             |                            |
+//      +-- kChanging, kBroken <-------------------+   the world changes or breaks
 //
 // - The command fails: so does this worker, in the same way. If the world was broken before, by
 //   another rank, it counts as a consequence, and the next world follows.
 // - The command ends well: this worker waits until those of all ranks have, because a rank that
 //   fails later makes all start again.
+// - The job is over (kOver) or a signal has come (kSignalled): the end, once the command has ended.
 class Restarter {
  public:
   // How long a command has between SIGTERM and SIGKILL when its world has ended.
@@ -44,8 +47,12 @@ class Restarter {
   // started twice.
   static constexpr absl::Duration kSettle = absl::Seconds(1);
 
+  // Tells the agent the rank of the output from now on. Blocks; called on the thread, while no
+  // command runs.
+  using TellRank = std::function<absl::Status(int rank)>;
+
   Restarter(EventLoop& loop, worker_runtime::session::Session& session, std::string job,
-            RankCommand command);
+            RankCommand command, TellRank tell_rank);
 
   // Runs until the worker ends; returns how. The process must then end in this way, without
   // destructors: a call to the daemon may still block its thread.
@@ -57,16 +64,31 @@ class Restarter {
  private:
   using Answer = absl::StatusOr<worker_runtime::session::JoinAnswer>;
 
-  void Ask();
+  enum class State {
+    kAsking,     // for the next world, or is about to
+    kRunning,    // the command, in a world that is whole as far as this worker knows
+    kChanging,   // the command was told to end: another world is wanted
+    kBroken,     // the command was told to end: its world is broken
+    kAwaiting,   // the command has ended well; not yet those of all ranks
+    kOver,       // the command was told to end: the job is over
+    kSignalled,  // the command was told to end, by the signal that ends this worker
+    kEnded,
+  };
+
+  // `worked`: in an earlier world.
+  void Ask(bool worked);
+  Answer JoinNextWorld(const pb::JoinWorldRequest& request);
   void OnAnswer(Answer answer);
   absl::Status Begin(worker_runtime::session::WorkerWorld world);
   void OnChange(Epoch epoch, worker_runtime::session::EpochEvent event, const std::string& reason);
   void EndCommand();
   void OnCommandExit();
+  void OnCommandEnd(const os::ExitStatus& status);
   bool IsConsequence();
   void AwaitOthers();
   void OnAllDone(const absl::Status& done);
-  void LeaveWorld();
+  // Asks for the next world, after `pause`.
+  void LeaveWorld(absl::Duration pause);
   // Runs `call` on the thread, after the previous one has ended.
   void Call(std::function<void()> call);
   void Complain(const std::string& text) const;
@@ -76,18 +98,15 @@ class Restarter {
   worker_runtime::session::Session& session_;
   const std::string job_;
   const RankCommand command_;
+  const TellRank tell_rank_;
+  State state_ = State::kAsking;
   Fd store_port_;  // reserved, for the store of torch.distributed if this is rank 0
   std::optional<worker_runtime::session::WorkerWorld> world_;
   std::unique_ptr<worker_runtime::session::EpochWatch> watch_;
   std::optional<os::Process> process_;
   std::optional<EventLoop::TimerId> kill_timer_;
   std::thread thread_;
-  bool has_worked_ = false;  // in the newest world
-  bool is_leaving_ = false;  // the world: it changes or is broken
-  bool is_broken_ = false;   // the world
-  bool is_over_ = false;     // the job
-  bool is_ending_ = false;   // this process: a signal said so
-  os::ExitStatus end_;
+  os::ExitStatus end_;  // kEnded
 };
 
 // The program: runs a command as a worker of the agent that has started it. `argv` has the file

@@ -105,6 +105,49 @@ echo rank $RANK of restart $TORCHELASTIC_RESTART_COUNT of at most $TORCHELASTIC_
     assert said == {f"rank {rank} of restart {count} of at most 5" for rank in (0, 1) for count in (0, 1)}
 
 
+def told_by(line):
+    """(prefix's rank, rank, local rank) of a line of the script below."""
+    return tuple(map(int, re.fullmatch(r"\[(\d+)\]<stdout>:rank (\d+) local (\d+) restart \d+", line).groups()))
+
+
+@pytest.mark.parametrize("size", [3, 2], ids=["replaced", "not replaced"])
+def test_the_ranks_of_a_host_follow_its_local_ranks_and_so_does_the_output(horovodrun, tmp_path, size):
+    """Rank 0 fails. Its slot gets another worker, or rests."""
+    script, files = tmp_path / "script.sh", tmp_path / "files"
+    script.write_text(
+        f"""
+echo rank $RANK local $LOCAL_RANK restart $TORCHELASTIC_RESTART_COUNT
+[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0
+printf "rank $RANK has not ended this"
+touch {tmp_path}/$RANK
+until [ -e {tmp_path}/0 ] && [ -e {tmp_path}/1 ] && [ -e {tmp_path}/2 ]; do :; done
+[ $RANK != 0 ] || exit 3
+while :; do :; done
+"""
+    )
+    rests = [] if size == 3 else ["--blacklist-cooldown-range", 1000, 1000]
+    sizes = ["-np", 3, "--min-np", size, *rests]
+    result = horovodrun.run(*RESTART, *sizes, "--output-filename", files, "sh", script)
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
+    for restart, number in ((0, 3), (1, size)):
+        told = sorted(told_by(line) for line in lines if line.endswith(f"restart {restart}"))
+        assert told == [(rank, rank, rank) for rank in range(number)], result.stdout
+    for rank in range(3):
+        assert f"[{rank}]<stdout>:rank {rank} has not ended this" in lines
+        text = (files / f"rank.{rank}" / "stdout").read_text()
+        assert re.findall(r"rank (\d)", text) == [str(rank)] * (3 if rank < size else 2), text
+
+
+def test_lost_work_is_not_counted_in_commits(horovodrun, tmp_path):
+    script = tmp_path / "script.sh"
+    script.write_text("[ $RANK = 0 ] || exit 3\nwhile :; do :; done\n")
+    sizes = ["-np", 2, "--min-np", 2, "--max-failures-in-a-row", 2]
+    result = horovodrun.run(*RESTART, *sizes, "sh", script, timeout=180)
+    assert result.returncode == 3 and "2 failures in a row, each soon after the start" in result.stderr, result.stderr
+    assert "commit" not in result.stderr and " lost" not in result.stderr, result.stderr
+
+
 def test_a_command_that_ignores_sigterm_is_killed(horovodrun, tmp_path):
     script = tmp_path / "script.sh"
     script.write_text(
@@ -131,23 +174,39 @@ def test_sigterm_ends_the_job(horovodrun, folder):
     assert not starts(job.stdout.text, 1) and not horovodrun.processes_left()
 
 
-def test_agents_that_join(folder, tmp_path):
+@pytest.mark.parametrize("drained", [0, 1])
+def test_agents_that_join(folder, tmp_path, drained):
     """With a daemon: one of two hosts is drained."""
     joinable = Joinable(tmp_path)
     try:
         daemon, address = joinable.start_daemon("token", "--np", "2", "--min-np", "1")
         join = ["horovod-agent", "--join", address, "--token-file", "token", "--elastic-restart"]
         script = ["--", sys.executable, JOB, 5, folder, "wait"]
-        a, b = (joinable.start(*join, "--host", name, *script) for name in "ab")
-        for host in (a, b):
+        hosts = [joinable.start(*join, "--host", name, *script) for name in "ab"]
+        for host in hosts:
             host.stdout.wait_for("of 2 restart 0", 120)
-        b.signal(signal.SIGTERM)
-        a.stdout.wait_for("rank 0 of 1 restart 1 step", 120)
-        assert b.wait() == 0, b.everything()
+        leaver = hosts.pop(drained)
+        leaver.signal(signal.SIGTERM)
+        hosts[0].stdout.wait_for(r"\[0\]<stdout>:rank 0 of 1 restart 1 step", 120)
+        assert leaver.wait() == 0, leaver.everything()
         (folder / "go").touch()
-        assert a.wait(120) == 0 and daemon.wait() == 0, a.everything() + daemon.everything()
+        assert hosts[0].wait(120) == 0 and daemon.wait() == 0, hosts[0].everything() + daemon.everything()
     finally:
         (folder / "go").touch()
+        joinable.close()
+
+
+def test_an_agent_that_joins_a_job_that_encrypts_sends_no_clear_text(folder, tmp_path):
+    joinable = Joinable(tmp_path)
+    try:
+        sizes = ["--np", "1", "--min-np", "1", "--max-failures-in-a-row", "1"]
+        daemon, address = joinable.start_daemon("token", *sizes, "--encrypt-data")
+        join = ["horovod-agent", "--join", address, "--token-file", "token", "--elastic-restart"]
+        agent = joinable.start(*join, "--", sys.executable, JOB, 5, folder)
+        assert agent.wait(120) != 0 and daemon.wait(120) != 0
+        assert "the job encrypts (--encrypt-data), and nothing would encrypt" in agent.everything()
+        assert not starts(agent.stdout.text, 0)
+    finally:
         joinable.close()
 
 

@@ -243,4 +243,14 @@ absl::StatusOr<Fd> FetchNewestCommit(const std::string& socket_names, WorkerId w
   return answer.has_kept_commits() && !passed.empty() ? std::move(passed.front()) : Fd();
 }
 
+absl::Status SetOutputRank(const std::string& socket_names, WorkerId worker,
+                           const std::string& word, int rank, absl::Duration timeout) {
+  pb::WorkerHello hello;
+  hello.set_worker_id(worker.value());
+  hello.set_word(word);
+  hello.set_output_rank(static_cast<uint32_t>(rank));
+  std::vector<Fd> passed;
+  return AskFor(socket_names, hello, timeout, passed).status();
+}
+
 }  // namespace hvd::worker_runtime::session

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/fd.h"
@@ -40,6 +41,11 @@ absl::StatusOr<pb::WorkerBootstrap> FetchCredentials(const std::string& socket_n
 // a copy of another host's; invalid: there is none. Errors: those of FetchBootstrap.
 absl::StatusOr<Fd> FetchNewestCommit(const std::string& socket_names, WorkerId worker,
                                      const std::string& word, absl::Duration timeout);
+
+// Tells the agent the rank of what the worker writes from now on: its prefix and its file. What it
+// wrote before has the earlier one. Errors: those of FetchBootstrap.
+absl::Status SetOutputRank(const std::string& socket_names, WorkerId worker,
+                           const std::string& word, int rank, absl::Duration timeout);
 
 }  // namespace hvd::worker_runtime::session
 
