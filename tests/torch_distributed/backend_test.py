@@ -74,6 +74,12 @@ def test_the_profiler_sees_the_operations(tmp_path: Path) -> None:
     assert [(rank.code, "all right" in rank.output) for rank in ended] == [(0, True)] * 2, ended
 
 
+@pytest.mark.parametrize("case", ["signals", "threads", "late_future"])
+def test_works_that_are_waited_for_again(tmp_path: Path, case: str) -> None:
+    ended = run(tmp_path, "waits.py", 2, case)
+    assert [(rank.code, "all right" in rank.output) for rank in ended] == [(0, True)] * 2, ended
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_kills(tmp_path: Path, connection: dict[str, str], operation: str) -> None:
     for seed in range(KILLS):

@@ -1,6 +1,7 @@
 """Joining and leaving a world: init, shutdown, reset and the timeline."""
 
 import atexit
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -88,9 +89,10 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         raise ValueError(f"Horovod initialization failed: {error}") from None
 
 
-def join_launch(call: str) -> None:
+def join_launch(call: str, timeout: float = math.inf) -> None:
     """Makes this process a worker of the job of its launch, if a launcher other than Horovod's has started several processes, and
-    blocks until all have called this. The process is in no world yet. `call` is what the script has called, for messages.
+    blocks until all have called this, for at most `timeout` seconds or those of HOROVOD_START_TIMEOUT. The process is in no world
+    yet. `call` is what the script has called, for messages.
 
     Raises:
       HorovodInternalError: the others of the launch can't be found.
@@ -100,7 +102,7 @@ def join_launch(call: str) -> None:
         return
     from horovod.runner import _launched  # of no use to all others
 
-    _launched.join(launch, call)
+    _launched.join(launch, call, timeout)
     process.pid = os.getpid()
     _install_hooks()
 

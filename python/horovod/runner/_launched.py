@@ -32,12 +32,13 @@ _SUCCESS = re.compile(
 )
 
 
-def join(launch: Launch, call: str) -> None:
+def join(launch: Launch, call: str, timeout: float) -> None:
     """Makes this process the worker of its rank. It leaves the job when it ends. `call` is what the script has called, for messages.
+    The others have `timeout` seconds to join, or those of HOROVOD_START_TIMEOUT, whichever is less.
 
     Raises HorovodInternalError, with a one-line message.
     """
-    patience = _start_timeout()
+    patience = max(1.0, float(round(min(_start_timeout(), timeout))))
     host = None
     try:
         file = _rendezvous_file.file_of(launch)

@@ -45,7 +45,8 @@ def _joining(find_store: Callable[..., Iterator[Any]]) -> Callable[..., Iterator
     @functools.wraps(find_store)
     def joining(*arguments: Any, **options: Any) -> Iterator[Any]:
         if not any(os.environ.get(name) for name in _ADDRESS):
-            basics.join_launch(_CALL)
+            timeout = options.get("timeout", dist.default_pg_timeout)
+            basics.join_launch(_CALL, timeout.total_seconds())
         return find_store(*arguments, **options)
 
     return joining

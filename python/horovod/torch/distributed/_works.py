@@ -74,8 +74,10 @@ class StartedWork(Work):
             return self._wait(timeout)
         finally:
             if self._after_wait is not None and self._ended:
-                after, self._after_wait = self._after_wait, None
-                after()
+                with self._lock:
+                    after, self._after_wait = self._after_wait, None
+                if after is not None:  # no other thread has called it
+                    after()
 
     def after_wait(self, after: Callable[[], object]) -> None:
         """Has the first :meth:`wait` that finds the operation ended call `after` before it returns."""
@@ -102,16 +104,18 @@ class StartedWork(Work):
             self._await_a_while(left)
 
     def _conclude(self) -> None:
-        """Waits without a limit, takes the results and releases the handle, unless another thread has done so."""
-        error: Optional[Exception] = None
+        """Waits without a limit, takes the results and releases the handle, unless another thread has done so. What a signal's
+        handler raises meanwhile ends only this call.
+        """
+        error: Optional[RuntimeError] = None
         try:
             self._await()
-        except Exception as raised:
+        except RuntimeError:
             if self._ended:
                 return  # another thread has released the handle meanwhile
             if not self.is_completed():
-                raise  # of a signal's handler: the operation goes on
-            error = raised
+                raise
+            error = self._error_of_done()
         with self._lock:
             if self._ended:
                 return
@@ -119,19 +123,27 @@ class StartedWork(Work):
                 if error is None and self._finish is not None:
                     with torch.no_grad():
                         self._finish(self._handle)
-            except Exception as raised:
+            except RuntimeError as raised:
                 error = raised
             self._error = error
-            self._finish = self._keep = None
             self._ended = True
+            self._finish = self._keep = None
             self._release()
         _no_longer_shown(self)
+
+    def _error_of_done(self) -> Optional[RuntimeError]:
+        """Asks a second time: the first error may have come from a signal's handler."""
+        try:
+            self._await()
+        except RuntimeError as error:
+            return error
+        return None
 
     def is_completed(self) -> bool:
         """Whether :meth:`wait` would return at once."""
         try:
             return self._ended or self._poll()
-        except ValueError:
+        except RuntimeError:
             if self._ended:  # another thread has released the handle
                 return True
             raise
@@ -157,10 +169,11 @@ class StartedWork(Work):
     def get_future(self) -> "torch.futures.Future[Any]":
         """Returns a future of the operation's output tensors, which another thread completes."""
         with self._lock:
-            if self._future is None:
-                self._future = torch.futures.Future()
-                self._waiter.add(self)
-            return self._future
+            if self._future is not None:
+                return self._future
+            self._future = torch.futures.Future()
+        self._waiter.add(self)
+        return self._future
 
     def outcome(self) -> Callable[[], None]:
         """Waits, and returns the function that completes the future and so runs its callbacks. Called by the :class:`Waiter`."""
@@ -337,16 +350,20 @@ class Waiter:
         self._threads: list[threading.Thread] = []
         self._ending: list[threading.Thread] = []
         self._in_callbacks = 0  # of the threads
+        self._closed = False
 
     def add(self, work: StartedWork) -> None:
-        """Has the work's future completed."""
-        self._works.put(work)
+        """Has the work's future completed; after :meth:`close` by the calling thread, since nobody would wait for another one."""
         with self._lock:
-            self._leave_no_work_alone()
+            if not self._closed:
+                self._works.put(work)
+                return self._leave_no_work_alone()
+        work.outcome()()
 
     def close(self) -> None:
         """Ends the threads once all works so far are done."""
         with self._lock:
+            self._closed = True
             ending, self._threads = self._threads, []
         for _ in ending:
             self._works.put(None)
