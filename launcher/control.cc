@@ -181,8 +181,8 @@ absl::StatusOr<ControlAnswer> Drain(const cli::ControlOptions& options, const Da
                   }).status());
   return ControlAnswer{absl::StrCat(
       "host ", options.host,
-      " is being drained: its workers stop at the next commit and exit with 0, and the "
-      "job continues without them\n")};
+      " is being drained: its workers stop at the next commit, or now if they make no commits, and "
+      "the job continues without them\n")};
 }
 
 // What happens to the workers of a job that was stopped.
