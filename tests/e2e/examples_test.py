@@ -18,10 +18,12 @@ ELSEWHERE = {
     "mxnet_digits.py",
     "pytorch_lightning_mnist.py",
     "tensorflow2_digits.py",
+    "torch_accelerate_digits.py",
     "torch_ddp_digits.py",
     "torch_fsdp_digits.py",
     "torch_parallel_digits.py",
     "torch_pipeline_digits.py",
+    "torch_trainer_digits.py",
 }
 
 # By script: what rank 0 prints, and from where on a number in it is good.
