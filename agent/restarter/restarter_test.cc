@@ -91,8 +91,8 @@ pb::JoinWorldResponse World(uint64_t epoch, int own_rank) {
   return response;
 }
 
-// Ends this process as the restarter of this shell command does; with 100 if the agent was told of
-// other ranks.
+// Runs a restarter of this shell command, and ends this process with its exit status; with 100 if
+// it has not told the agent these ranks.
 [[noreturn]] void RunAndExit(Script script, const std::string& command,
                              const std::vector<int>& ranks) {
   const std::unique_ptr<EventLoop> loop = EventLoop::Create().value();

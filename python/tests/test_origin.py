@@ -98,7 +98,7 @@ CONTRADICTORY = {
 
 
 def complaint_of(variables):
-    return complaint(launch_of(variables), variables)
+    return complaint(launch_of(variables), variables, "hvd.init()")
 
 
 @pytest.mark.parametrize("situation", JOINED)

@@ -70,7 +70,8 @@ def test_mpirun_encrypts() -> None:
 
 
 def test_ranks_of_mpirun_are_known_before_a_group_is_made() -> None:
-    ranks = "print(*(os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK')))"
+    # In one write: lines of two ranks must not mix.
+    ranks = "print('{RANK} {WORLD_SIZE} {LOCAL_RANK}\\n'.format(**os.environ), end='')"
     code, output = output_of(*MPIRUN, sys.executable, "-c", f"import os, horovod.torch.distributed; {ranks}")
     assert (code, sorted(output.splitlines())) == (0, ["0 2 0", "1 2 1"]), output
 

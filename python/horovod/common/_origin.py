@@ -25,6 +25,7 @@ class Launch(NamedTuple):
     root: str  # where rank 0 is, as far as known, for messages
     variable: str  # without it a process is none of the launch's
     problem: str = ""  # why its rank and size can't be
+    local_rank: str = ""  # among the processes of this machine; empty: the launcher gives none
 
 
 class _Launcher(NamedTuple):
@@ -37,6 +38,7 @@ class _Launcher(NamedTuple):
     more_names: tuple[str, ...] = ()  # those of these that there are
     is_local: tuple[str, str] = ("", "")  # two variables that are equal, or a variable and its value
     root: str = ""
+    local_rank: str = ""
 
 
 # Not a variable: the result of _hydra().
@@ -60,7 +62,22 @@ _SRUN = _Launcher(
     _ATTEMPT,
     ("SLURM_STEP_NUM_NODES", "1"),
     "SLURM_STEP_NODELIST",
+    "SLURM_LOCALID",
 )
+
+
+def _of_pmi(
+    names: tuple[str, ...],
+    more_names: tuple[str, ...] = (),
+    local_size: str = "MPI_LOCALNRANKS",
+    local_rank: str = "MPI_LOCALRANKID",
+) -> _Launcher:
+    """Returns an mpirun whose processes have the variables of MPI's process management interface."""
+    return _Launcher(
+        "mpirun", "PMI_RANK", "PMI_SIZE", names, more_names, (local_size, "PMI_SIZE"), local_rank=local_rank
+    )
+
+
 # Each pair is set for the processes of one launch, not for a whole allocation: a notebook or one
 # process in a batch job of several tasks has none of them, or a size of 1. A launcher that another
 # one starts comes first: torchrun is started by srun, and MPICH's mpirun starts its helpers with it.
@@ -73,11 +90,12 @@ _LAUNCHERS = (
         ("PMIX_NAMESPACE",),
         ("OMPI_MCA_orte_hnp_uri", *_STEP, *_ATTEMPT),
         ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"),
+        local_rank="OMPI_COMM_WORLD_LOCAL_RANK",
     ),
-    _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", ("I_MPI_HYDRA_UUID",), (), ("MPI_LOCALNRANKS", "PMI_SIZE")),
-    _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", (_HYDRA,), (), ("MPI_LOCALNRANKS", "PMI_SIZE")),
-    _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", ("PALS_APID",), (), ("PMI_LOCAL_SIZE", "PMI_SIZE")),
-    _Launcher("mpirun", "PMI_RANK", "PMI_SIZE", _STEP, _ATTEMPT, ("MPI_LOCALNRANKS", "PMI_SIZE")),
+    _of_pmi(("I_MPI_HYDRA_UUID",)),
+    _of_pmi((_HYDRA,)),
+    _of_pmi(("PALS_APID",), (), "PMI_LOCAL_SIZE", "PMI_LOCAL_RANK"),
+    _of_pmi(_STEP, _ATTEMPT),
     _SRUN,
 )
 # Horovod's own names, as executors of Ray and Spark set them for Horovod 0.28.
@@ -127,7 +145,8 @@ def _launch_by(launcher: _Launcher, environment: Mapping[str, str]) -> Optional[
     is_local = one in environment and environment[one] == environment.get(other, other)
     root = environment.get(launcher.root, "")
     problem = _problem_of(rank, size, said, launcher)
-    return Launch(launcher.name, rank or 0, size or 0, name, is_local, root, launcher.size, problem)
+    local_rank = environment.get(launcher.local_rank, "")
+    return Launch(launcher.name, rank or 0, size or 0, name, is_local, root, launcher.size, problem, local_rank)
 
 
 def _hydra(environment: Mapping[str, str], above: Iterable[Ancestor]) -> dict[str, str]:
@@ -186,7 +205,7 @@ def note_launch(launch: Launch) -> None:
     os.environ[_JOINED] = _label(launch)
 
 
-def complaint(launch: Launch, environment: Mapping[str, str], call: str = "hvd.init()") -> Optional[str]:
+def complaint(launch: Launch, environment: Mapping[str, str], call: str) -> Optional[str]:
     """Returns a one-line error message for a process that can't find the others of its launch; None for one that can. `call` is
     what the script has called.
     """
@@ -237,7 +256,7 @@ def _check_no_member_started_this() -> None:
         )
 
 
-def check(call: str = "hvd.init()") -> Optional[Launch]:
+def check(call: str) -> Optional[Launch]:
     """Returns the launch to join, if a launcher other than Horovod's has started several processes; else None. `call` is what
     the script has called, for messages.
 

@@ -18,6 +18,6 @@ works = [dist.isend(tensor, (rank + 1) % size), dist.irecv(received, (rank - 1) 
 for work in works:
     work.wait()
 assert torch.equal(received, tensor)
-print(f"rank {rank} of {size} is done", flush=True)
+print(f"rank {rank} of {size} is done\n", end="", flush=True)  # in one write: lines of two ranks must not mix
 dist.destroy_process_group()
 sys.exit(0)

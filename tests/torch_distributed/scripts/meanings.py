@@ -1,4 +1,4 @@
-"""Calls in which rank 1 means something else than the others, all of which are told: meanings.py STORE RANK RANKS"""
+"""Calls whose meaning differs on rank 1, such as another root: all ranks must get the error. meanings.py STORE RANK RANKS"""
 
 import datetime
 import itertools

@@ -14,8 +14,10 @@ from horovod.torch.distributed._arguments import Tensors
 from horovod.torch.distributed._exchanges import alltoall, alltoall_single, gather, scatter
 from horovod.torch.distributed._members import Members, Piece
 from horovod.torch.distributed._pieces import (
+    check_dtypes,
     check_lists,
     check_root,
+    check_whole,
     copies,
     moved_piece,
     room,
@@ -60,13 +62,8 @@ def allgather_single(members: Members, outputs: Tensors, inputs: Tensors, waits:
     """Gathers each input of all ranks into one output, whose size is that of the inputs of all ranks."""
     check_dense([*outputs, *inputs])
     for output, own in zip(outputs, inputs):
-        if output.dtype != own.dtype:
-            raise RuntimeError(f"The output's dtype {output.dtype} differs from that of the input, {own.dtype}.")
-        if output.numel() != own.numel() * members.size:
-            raise RuntimeError(
-                f"The output has {output.numel()} elements; {members.size} ranks with {own.numel()} each need "
-                f"{own.numel() * members.size}."
-            )
+        check_dtypes(output, own)
+        check_whole(members, output, own, "output")
     sources = [contiguous(own) for own in inputs]
     targets = [room(output) for output in outputs]
     pieces = [

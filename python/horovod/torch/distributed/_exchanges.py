@@ -9,7 +9,16 @@ from torch.distributed import Work
 from horovod import _ffi
 from horovod.torch.distributed._arguments import Tensors
 from horovod.torch.distributed._members import Members
-from horovod.torch.distributed._pieces import check_lists, check_root, copies, moved_piece, room, spread, take
+from horovod.torch.distributed._pieces import (
+    check_dtypes,
+    check_lists,
+    check_root,
+    copies,
+    moved_piece,
+    room,
+    spread,
+    take,
+)
 from horovod.torch.distributed._tensors import check_dense, contiguous, moved_elements_of
 
 _MOST_SPLIT = 2**31 - 1  # elements; the runtime counts them in 32 bits
@@ -25,8 +34,7 @@ def alltoall_single(
 ) -> Work:
     """Sends parts of the first dimension of `own` to all ranks, and receives parts of `output` from them. Empty lists: even parts."""
     check_dense([output, own])
-    if output.dtype != own.dtype:
-        raise RuntimeError(f"The output's dtype {output.dtype} differs from that of the input, {own.dtype}.")
+    check_dtypes(output, own)
     _check_splits(members, own, sends, "input")
     _check_splits(members, output, receives, "output")
     rows = own.shape[0] if own.dim() else own.numel()

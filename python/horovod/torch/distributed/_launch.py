@@ -18,12 +18,6 @@ from horovod.common._ancestors import ancestors
 _RANKS = ("RANK", "WORLD_SIZE")
 _ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 _CALL = "init_process_group()"
-# By the variable in which a launcher gives the size: those in which it gives the local rank.
-_LOCAL_RANKS = {
-    "SLURM_STEP_NUM_TASKS": ("SLURM_LOCALID",),
-    "OMPI_COMM_WORLD_SIZE": ("OMPI_COMM_WORLD_LOCAL_RANK",),
-    "PMI_SIZE": ("MPI_LOCALRANKID", "PMI_LOCAL_RANK"),
-}
 
 
 def show_ranks() -> None:
@@ -33,12 +27,11 @@ def show_ranks() -> None:
     if any(name in os.environ for name in _RANKS):
         return
     launch = _origin.launch_of(os.environ, ancestors())
-    if launch is None or launch.problem or not launch.name or launch.variable not in _LOCAL_RANKS:
+    if launch is None or launch.problem or not launch.name:
         return
     os.environ.update(zip(_RANKS, (str(launch.rank), str(launch.size))))
-    local_rank = next((os.environ[name] for name in _LOCAL_RANKS[launch.variable] if name in os.environ), None)
-    if local_rank is not None:
-        os.environ.setdefault("LOCAL_RANK", local_rank)
+    if launch.local_rank:
+        os.environ.setdefault("LOCAL_RANK", launch.local_rank)
 
 
 def _joining(find_store: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:

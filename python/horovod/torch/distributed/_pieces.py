@@ -67,6 +67,21 @@ def check_root(members: Members, root: int) -> None:
         raise RuntimeError(f"There is no root rank {root} in a group of {members.size}.")
 
 
+def check_dtypes(output: torch.Tensor, own: torch.Tensor) -> None:
+    """Raises RuntimeError: the types of an output and its input differ."""
+    if output.dtype != own.dtype:
+        raise RuntimeError(f"The output's dtype {output.dtype} differs from that of the input, {own.dtype}.")
+
+
+def check_whole(members: Members, whole: torch.Tensor, part: torch.Tensor, name: str) -> None:
+    """Raises RuntimeError: `whole`, which messages call `name`, has not as many elements as a `part` of each rank."""
+    if whole.numel() != part.numel() * members.size:
+        raise RuntimeError(
+            f"The {name} has {whole.numel()} elements; {members.size} ranks with {part.numel()} each need "
+            f"{part.numel() * members.size}."
+        )
+
+
 def sizes_text(tensors: Tensors) -> str:
     """Returns the numbers of elements for comparison among ranks, "[3, 4]"; those of a long list in short."""
     sizes = [tensor.numel() for tensor in tensors]
@@ -81,8 +96,7 @@ def check_lists(members: Members, of_one: Tensors, own: torch.Tensor) -> None:
     if len(of_one) != members.size:
         raise RuntimeError(f"There are {len(of_one)} output tensors for {members.size} ranks.")
     for tensor in of_one:
-        if tensor.dtype != own.dtype:
-            raise RuntimeError(f"An output's dtype {tensor.dtype} differs from that of the input, {own.dtype}.")
+        check_dtypes(tensor, own)
     if of_one[members.rank].numel() != own.numel():
         raise RuntimeError(
             f"The output for this rank, {members.rank}, has {of_one[members.rank].numel()} elements; its input has "

@@ -11,7 +11,17 @@ from torch.distributed import ReduceOp, Work
 from horovod import _ffi
 from horovod.torch.distributed._arguments import Tensors
 from horovod.torch.distributed._members import Members, Piece
-from horovod.torch.distributed._pieces import check_root, copies, moved_piece, room, sizes_text, take, takes
+from horovod.torch.distributed._pieces import (
+    check_dtypes,
+    check_root,
+    check_whole,
+    copies,
+    moved_piece,
+    room,
+    sizes_text,
+    take,
+    takes,
+)
 from horovod.torch.distributed._tensors import address_of, check_dense, contiguous, elements_of, from_result
 from horovod.torch.distributed._works import EndedWork
 
@@ -161,13 +171,8 @@ def reduce_scatter_single(members: Members, outputs: Tensors, inputs: Tensors, o
     """Reduces each input; each rank keeps the part of its number in its output."""
     check_dense([*outputs, *inputs])
     for output, whole in zip(outputs, inputs):
-        if output.dtype != whole.dtype:
-            raise RuntimeError(f"The output's dtype {output.dtype} differs from that of the input, {whole.dtype}.")
-        if whole.numel() != output.numel() * members.size:
-            raise RuntimeError(
-                f"The input has {whole.numel()} elements; {members.size} ranks with {output.numel()} each need "
-                f"{output.numel() * members.size}."
-            )
+        check_dtypes(output, whole)
+        check_whole(members, whole, output, "input")
     if name_of_op(op) in _BITWISE:
         return _reduce_scatter_whole(members, outputs, inputs, op, waits)
     sources = [contiguous(whole) for whole in inputs]

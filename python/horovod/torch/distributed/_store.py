@@ -10,6 +10,7 @@ from horovod.common.exceptions import HorovodInternalError
 
 _PREFIX = "horovod/"
 _FAILED = "failed"  # why a rank can't connect
+_PAUSE = 0.001  # seconds between two looks at several ranks' words: a store can wait until all of some keys exist, but not until one does
 _LOOK = 5.0  # seconds after which a rank that waits looks whether another one has failed
 
 
@@ -27,35 +28,38 @@ class GroupStore:
         """
         if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != str(True):
             return
-        own = uuid.uuid4().hex
-        deadline = time.monotonic() + seconds
-        start = own.encode()
+        start = uuid.uuid4().hex
         if rank == 0:
-            self._answer_words(own, set(range(1, size)), deadline)
+            self._answer_words(start, size, seconds)
         else:
-            self.set(f"word/{rank}", own.encode())
-            answer = self.get(f"answer/{own}", seconds)
+            self.set(f"word/{rank}", start.encode())
+            self._add(f"said/{rank}", 1)
+            answer = self.get(f"answer/{start}", seconds)
             if answer is None:
                 raise HorovodInternalError(f"rank 0 has not come within {seconds:g}s")
-            start = answer
-            self.set(f"came/{start.decode()}/{rank}", b"")
-        self._prefix = f"{_PREFIX}{start.decode()}/"
+            start = answer.decode()
+            self._add(f"came/{start}/{rank}", 1)
+        self._prefix = f"{_PREFIX}{start}/"
 
-    def _answer_words(self, own: str, missing: set[int], deadline: float) -> None:
-        answered: dict[int, bytes] = {}
-        while missing:
-            for rank in sorted(missing):
-                if not self._comes(f"word/{rank}", 0.001):
-                    continue
-                word = self._value(f"word/{rank}")
-                if word != answered.get(rank):
-                    self.set(f"answer/{word.decode()}", own.encode())
-                    answered[rank] = word
-                if self._comes(f"came/{own}/{rank}", 0.001):
-                    missing.discard(rank)
-            if missing and time.monotonic() >= deadline:
-                raise HorovodInternalError(f"ranks {sorted(missing)} have not come in time")
-            time.sleep(0.001 if missing else 0)
+    def _answer_words(self, start: str, size: int, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        answered = dict.fromkeys(range(1, size), 0)  # by rank that has not come: its words that are answered
+        while answered:
+            for rank in list(answered):
+                said = self._add(f"said/{rank}", 0)
+                if said > answered[rank]:
+                    answered[rank] = said
+                    self.set(f"answer/{self._value(f'word/{rank}').decode()}", start.encode())
+                elif self._add(f"came/{start}/{rank}", 0) > 0:
+                    del answered[rank]
+            if answered and time.monotonic() >= deadline:
+                raise HorovodInternalError(f"ranks {sorted(answered)} have not come in time")
+            if answered:
+                time.sleep(_PAUSE)
+
+    def _add(self, key: str, number: int) -> int:
+        """Adds to a counter, which begins at 0, and returns it: how one asks for a key without waiting for it in every torch."""
+        return int(self._store.add(self._prefix + key, number))
 
     def set(self, key: str, value: bytes) -> None:
         """Sets a key."""
