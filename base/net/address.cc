@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/text/names.h"
 
 namespace hvd::net {
 namespace {
@@ -100,7 +101,8 @@ absl::StatusOr<SocketAddress> ParseSocketAddress(absl::string_view address) {
       (FillV4(parts.host, port, &result) || FillV6(parts.host, port, &result))) {
     return result;
   }
-  return absl::InvalidArgumentError(absl::StrCat("not a numeric address:port: ", address));
+  return absl::InvalidArgumentError(
+      absl::StrCat("not a numeric address:port: ", text::Quoted(address)));
 }
 
 std::string NumericHost(const SocketAddress& address) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text/names.h"
 
 namespace hvd::net {
 namespace {
@@ -45,8 +46,8 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text) {
   const absl::StatusOr<SocketAddress> address = ParseSocketAddress(text);
   if (!address.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("can't listen on \"", text,
-                     "\": not a numeric address with a port, as 10.0.0.1:0 or [::1]:0"));
+        absl::StrCat("can't listen on ", text::Quoted(text),
+                     ": not a numeric address with a port, as 10.0.0.1:0 or [::1]:0"));
   }
   HostPort parts = SplitHostPort(text);
   return ListenAddress{std::move(parts.host), std::move(parts.port), *address};

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/settings/setting_readers.h"
 #include "base/text/edit_distance.h"
+#include "base/text/names.h"
 
 namespace hvd::settings {
 namespace {
@@ -336,8 +337,9 @@ absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment) {
     if (found == environment.end() || found->second.empty()) continue;
     const std::string problem = setting.read(found->second, &result);
     if (!problem.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("environment variable ", setting.variable,
-                                                     "='", found->second, "': must be ", problem));
+      return absl::InvalidArgumentError(absl::StrCat("environment variable ", setting.variable, "=",
+                                                     text::Quoted(found->second), ": must be ",
+                                                     problem));
     }
   }
   if (result.gloo && result.encrypt_data) {

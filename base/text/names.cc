@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/text/json.h"
+#include "base/text/shortened.h"
 
 namespace hvd::text {
 namespace {
@@ -44,6 +45,11 @@ std::string OnOneLine(absl::string_view text) {
     text.remove_prefix(next.size());
   }
   return line;
+}
+
+std::string Quoted(absl::string_view text) {
+  constexpr size_t kMost = 100;
+  return absl::StrCat("'", Shortened(OnOneLine(text.substr(0, 4 * kMost)), kMost), "'");
 }
 
 }  // namespace hvd::text

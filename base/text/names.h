@@ -19,6 +19,10 @@ absl::Status CheckName(absl::string_view what, absl::string_view name);
 // Returns `text` with control characters escaped, as "\n" or "\x1b".
 std::string OnOneLine(absl::string_view text);
 
+// What somebody else has written, as an error may quote it: in quotes, on one line, shortened to
+// some 100 bytes.
+std::string Quoted(absl::string_view text);
+
 }  // namespace hvd::text
 
 #endif  // BASE_TEXT_NAMES_H_

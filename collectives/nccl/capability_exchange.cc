@@ -7,11 +7,15 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/text/names.h"
+#include "base/text/shortened.h"
 #include "collectives/nccl/library.h"
 #include "collectives/peer_proof.h"
 
 namespace hvd::collectives::nccl {
 namespace {
+
+constexpr size_t kLongestProblem = 1000;
 
 constexpr char kShares = '1', kAlone = '0';
 
@@ -85,7 +89,10 @@ std::optional<std::string> FindProblem(const std::vector<Capabilities>& hellos) 
                                      [](const Capabilities& h) { return h.shares_gpus; });
   for (size_t rank = 0; rank < hellos.size(); ++rank) {
     const Capabilities& hello = hellos[rank];
-    if (hello.version == 0) return absl::StrCat("rank ", rank, " can't use NCCL: ", hello.problem);
+    if (hello.version == 0) {
+      return absl::StrCat("rank ", rank, " can't use NCCL: ",
+                          text::Shortened(text::OnOneLine(hello.problem), kLongestProblem));
+    }
     if (hello.version != hellos[0].version) {
       return absl::StrCat("rank ", rank, " has NCCL ", NcclVersionText(hello.version),
                           ", rank 0 has ", NcclVersionText(hellos[0].version));

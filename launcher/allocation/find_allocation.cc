@@ -86,7 +86,7 @@ absl::StatusOr<Allocation> ReadLsf(const Environment& environment, const ReadFil
     if (!hosts.ok()) return Broken("LSF", source, hosts.status().message());
   }
   const int gpus = CountGpus(environment);
-  return MakeAllocation(absl::StrCat("LSF's job ", ValueOf(environment, "LSB_JOBID")),
+  return MakeAllocation(absl::StrCat("LSF's job ", Excerpt(ValueOf(environment, "LSB_JOBID"))),
                         std::move(source), "blaunch", *hosts, gpus, gpus > 0);
 }
 
@@ -98,7 +98,7 @@ absl::StatusOr<Allocation> ReadPbs(const Environment& environment, const ReadFil
       std::all_of(hosts.begin(), hosts.end(), [](const auto& host) { return host.second == 1; });
   // PBS lists a host once for each task (mpiprocs). One each is the default, and then the GPUs
   // count; another number is what the user has asked for.
-  return MakeAllocation(absl::StrCat("PBS's job ", ValueOf(environment, "PBS_JOBID")),
+  return MakeAllocation(absl::StrCat("PBS's job ", Excerpt(ValueOf(environment, "PBS_JOBID"))),
                         FileOf(environment, "PBS_NODEFILE"), "pbs_tmrsh", hosts, gpus,
                         gpus > 0 && one_each);
 }
@@ -108,7 +108,7 @@ absl::StatusOr<Allocation> ReadGridEngine(const Environment& environment,
   ASSIGN_OR_RETURN(const HostCounts hosts, ReadHosts(environment, "Grid Engine", "PE_HOSTFILE",
                                                      read_file, ParsePeHostfile));
   const int gpus = CountGpus(environment);
-  return MakeAllocation(absl::StrCat("Grid Engine's job ", ValueOf(environment, "JOB_ID")),
+  return MakeAllocation(absl::StrCat("Grid Engine's job ", Excerpt(ValueOf(environment, "JOB_ID"))),
                         FileOf(environment, "PE_HOSTFILE"), "qrsh", hosts, gpus, gpus > 0);
 }
 

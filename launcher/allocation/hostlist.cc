@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "launcher/allocation/excerpt.h"
 
 namespace hvd::launcher::allocation {
 namespace {
@@ -23,8 +24,8 @@ struct Piece {
 };
 
 absl::Status Invalid(absl::string_view word, absl::string_view why) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", word, "' is not an entry of a list of hosts such as gpu[1-3,07]: ", why));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", Excerpt(word), "' is not an entry of a list of hosts such as gpu[1-3,07]: ", why));
 }
 
 bool IsNumber(absl::string_view text) {
@@ -46,7 +47,7 @@ absl::StatusOr<std::vector<std::string>> ExpandNumbers(absl::string_view word,
     if (!IsNumber(ends.first) || !(single || IsNumber(ends.second)) ||
         !absl::SimpleAtoi(ends.first, &low) ||
         !absl::SimpleAtoi(single ? ends.first : ends.second, &high) || high < low) {
-      return Invalid(word, absl::StrCat("'", range, "' is neither a number nor a range"));
+      return Invalid(word, absl::StrCat("'", Excerpt(range), "' is neither a number nor a range"));
     }
     if (static_cast<uint64_t>(high - low) >= kMostHosts) return Invalid(word, "too many hosts");
     for (int64_t number = low; number <= high; ++number) {
@@ -66,7 +67,8 @@ absl::StatusOr<std::vector<Piece>> SplitName(absl::string_view word) {
     piece.text = std::string(rest.substr(0, open));
     for (const char c : piece.text) {
       const bool is_name = absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
-      if (!is_name) return Invalid(word, absl::StrCat("no name has a '", std::string(1, c), "'"));
+      if (!is_name)
+        return Invalid(word, absl::StrCat("no name has a '", Excerpt(std::string(1, c)), "'"));
     }
     if (open == absl::string_view::npos) return pieces;
     const size_t close = rest.find(']', open);

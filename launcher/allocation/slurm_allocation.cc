@@ -154,7 +154,7 @@ absl::StatusOr<Allocation> ReadSlurmAllocation(const Environment& environment) {
   const bool by_task = !tasks.empty() && !(has_gpus && IsOneForEachNode(tasks));
   Allocation allocation;
   const std::string id = ValueOf(environment, "SLURM_JOB_ID");
-  allocation.job = id.empty() ? "a job of Slurm" : absl::StrCat("Slurm's job ", id);
+  allocation.job = id.empty() ? "a job of Slurm" : absl::StrCat("Slurm's job ", Excerpt(id));
   allocation.source = absl::StrCat("SLURM_JOB_NODELIST='", Excerpt(list), "'");
   allocation.slot = by_task ? "task" : has_gpus ? "GPU" : "node";
   allocation.launcher = "srun";

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/text/names.h"
 #include "launcher/discovery/host_list.h"
 
 namespace hvd::launcher::discovery {
@@ -40,7 +41,7 @@ absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view li
   // First the error of a line that is no host's name: adding ":SLOTS" would not repair it.
   RETURN_IF_ERROR(ParseHost(absl::StrCat(line, ":1")).status());
   return absl::InvalidArgumentError(
-      absl::StrCat(Quoted(line), " names no number of slots; print ", line,
+      absl::StrCat(text::Quoted(line), " names no number of slots; print ", line,
                    ":SLOTS, or give --slots-per-host for all such hosts"));
 }
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/text/names.h"
-#include "base/text/shortened.h"
 
 namespace hvd::launcher::discovery {
 namespace {
@@ -33,23 +32,19 @@ bool IsName(absl::string_view name, bool bracketed) {
 
 }  // namespace
 
-std::string Quoted(absl::string_view text) {
-  constexpr size_t kMost = 100;
-  return absl::StrCat("'", text::Shortened(text::OnOneLine(text.substr(0, 4 * kMost)), kMost), "'");
-}
-
 absl::StatusOr<rendezvous::membership::HostSlots> MakeHost(absl::string_view name,
                                                            absl::string_view slots) {
   const bool bracketed = name.size() > 2 && name.front() == '[' && name.back() == ']';
   if (bracketed) name = name.substr(1, name.size() - 2);
   if (!IsName(name, bracketed)) {
-    return absl::InvalidArgumentError(absl::StrCat(Quoted(name), " is not a host name. ", kFormat));
+    return absl::InvalidArgumentError(
+        absl::StrCat(text::Quoted(name), " is not a host name. ", kFormat));
   }
   int count = 0;
   // SimpleAtoi alone would accept "+2" and " 2".
   if (!absl::SimpleAtoi(slots, &count) || !absl::ascii_isdigit(slots[0])) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("host ", name, ": ", Quoted(slots), " is not a number of slots. ", kFormat));
+    return absl::InvalidArgumentError(absl::StrCat("host ", name, ": ", text::Quoted(slots),
+                                                   " is not a number of slots. ", kFormat));
   }
   if (count < 1 || count > kMaxSlots) {
     return absl::InvalidArgumentError(
@@ -64,7 +59,7 @@ absl::StatusOr<rendezvous::membership::HostSlots> ParseHost(absl::string_view en
   const size_t colon = entry.rfind(':');
   if (colon == absl::string_view::npos || (!entry.empty() && entry.back() == ']')) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Quoted(entry), " names no number of slots. ", kFormat));
+        absl::StrCat(text::Quoted(entry), " names no number of slots. ", kFormat));
   }
   return MakeHost(entry.substr(0, colon), entry.substr(colon + 1));
 }

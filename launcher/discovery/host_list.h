@@ -10,9 +10,6 @@
 
 namespace hvd::launcher::discovery {
 
-// What a user has given, as an error may quote it: in quotes, short, without control characters.
-std::string Quoted(absl::string_view text);
-
 // Parses "name:slots". A numeric IPv6 address is in brackets; the result's name is without them.
 // Errors:
 //   - InvalidArgument: not of this form; says in one line what is wrong with which entry.

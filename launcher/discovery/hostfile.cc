@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/text/given_file.h"
+#include "base/text/names.h"
 #include "launcher/discovery/host_list.h"
 
 namespace hvd::launcher::discovery {
@@ -23,8 +24,8 @@ absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view li
   if (words.size() == 1) return ParseHost(words[0]);
   absl::string_view slots = words[1];
   if (words.size() > 2 || !absl::ConsumePrefix(&slots, "slots=")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Quoted(absl::StrJoin(words, " ")), " is not of the form 'name slots=N'"));
+    return absl::InvalidArgumentError(absl::StrCat(text::Quoted(absl::StrJoin(words, " ")),
+                                                   " is not of the form 'name slots=N'"));
   }
   return MakeHost(words[0], slots);
 }

@@ -16,6 +16,7 @@
 #include "base/os/usable_cores.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
+#include "base/text/names.h"
 #include "launcher/discovery/host_list.h"
 #include "launcher/discovery/host_script.h"
 #include "launcher/discovery/hostfile.h"
@@ -74,8 +75,8 @@ absl::StatusOr<Hosts> ListedHosts(const cli::Options& options, const LocalMachin
   if (hosts.ok()) return hosts;
   std::error_code error;
   if (std::filesystem::is_regular_file(options.hosts, error)) {
-    return absl::InvalidArgumentError(absl::StrCat("-H: ", discovery::Quoted(options.hosts),
-                                                   " is a file; give it with --hostfile"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("-H: ", text::Quoted(options.hosts), " is a file; give it with --hostfile"));
   }
   return absl::InvalidArgumentError(absl::StrCat("-H: ", hosts.status().message()));
 }

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "base/net/address.h"
 #include "base/status_macros.h"
-#include "base/text/shortened.h"
+#include "base/text/names.h"
 
 namespace hvd::rendezvous::transport {
 namespace {
@@ -39,8 +39,8 @@ absl::Status CheckTime(absl::string_view what, uint64_t milliseconds) {
 absl::Status Check(const pb::JoinWorldRequest& request) {
   if (net::AddressBytes(request.address()).empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the worker's address is \"", text::Shortened(request.address()),
-                     "\"; a numeric one without a port is needed, as 10.0.0.1 or fd00::1"));
+        absl::StrCat("the worker's address is ", text::Quoted(request.address()),
+                     "; a numeric one without a port is needed, as 10.0.0.1 or fd00::1"));
   }
   RETURN_IF_ERROR(CheckRange("port", request.port(), 1, kMostPorts));
   RETURN_IF_ERROR(CheckRange("number of lost steps", request.lost_steps(), 0, kMostSteps));
@@ -50,16 +50,16 @@ absl::Status Check(const pb::JoinWorldRequest& request) {
 absl::Status Check(const pb::ExchangeRequest& request) {
   if (request.key().empty()) return absl::InvalidArgumentError("an exchange needs a key");
   if (request.value().size() > kLargestValue) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the value for \"", text::Shortened(request.key()), "\" has ",
-                     request.value().size(), " bytes, more than 1 MiB"));
+    return absl::InvalidArgumentError(absl::StrCat("the value for ", text::Quoted(request.key()),
+                                                   " has ", request.value().size(),
+                                                   " bytes, more than 1 MiB"));
   }
   // Each rank costs the answer its value, so a rank that is listed often would exhaust the memory.
   absl::flat_hash_set<uint32_t> ranks;
   for (const uint32_t rank : request.selection().ranks()) {
     if (!ranks.insert(rank).second) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "the selection for \"", text::Shortened(request.key()), "\" has rank ", rank, " twice"));
+          "the selection for ", text::Quoted(request.key()), " has rank ", rank, " twice"));
     }
   }
   return absl::OkStatus();
