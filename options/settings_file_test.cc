@@ -58,6 +58,8 @@ TEST(ParseSettings, BadFile_ErrorNamesTheLine) {
   EXPECT_EQ(Error("just words\n"), "f:1: must be of the form 'key: value'");
   EXPECT_EQ(Error("[a]: 1\n"), "f:1: a key must be a word");
   EXPECT_THAT(Error("a: 1\n---\nb: 2\n"), HasSubstr("one document only"));
+  EXPECT_THAT(Error("---\n---\nb: 2\n"), HasSubstr("one document only"));
+  EXPECT_THAT(Error("\n, a: 1\n"), HasSubstr(":2: not valid YAML"));
   EXPECT_EQ(Error("a: {b: {c: {d: 1}}}\n"), "f:1: a.b.c: too many groups");
 }
 
