@@ -1,6 +1,8 @@
 #include "worker_runtime/timeline/trace_format.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -30,10 +32,23 @@ std::string Quoted(absl::string_view text) {
 }
 
 std::string Microseconds(int64_t ns) {
-  return absl::StrFormat("%s%d.%03d", ns < 0 ? "-" : "", std::abs(ns) / 1000, std::abs(ns) % 1000);
+  // The smallest number has no absolute value among int64_t.
+  const uint64_t magnitude = ns < 0 ? -static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  return absl::StrFormat("%s%d.%03d", ns < 0 ? "-" : "", magnitude / 1000, magnitude % 1000);
+}
+
+// The sum of times that other processes have told: the nearest number, if it is too large.
+int64_t Sum(int64_t a, int64_t b) {
+  using Limits = std::numeric_limits<int64_t>;
+  int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a > 0 ? Limits::max() : Limits::min();
 }
 
 bool IsNumber(int64_t number, int64_t count) { return number >= 0 && number < count; }
+
+// Two threads of each have a number that is an int.
+constexpr int64_t kMostProcessSets = 1 << 30;
 
 // Checks all that the formatter relies on, since chunks come from other processes: enumerators
 // exist, and indices of texts are in range.
@@ -46,6 +61,7 @@ bool IsSane(const Chunk& chunk) {
         !IsNumber(event.op(), negotiation::kOpKindCount) ||
         !IsNumber(event.type(), collectives::kDataTypeCount) ||
         !IsNumber(event.reduction(), negotiation::kReductionCount) ||
+        !IsNumber(event.process_set(), kMostProcessSets) ||
         (needs_name && event.activity() >= texts) || (needs_tensor && event.names_size() == 0)) {
       return false;
     }
@@ -94,7 +110,7 @@ class TraceFormat::Writer {
       : format_(format),
         rank_(rank),
         chunk_(chunk),
-        shift_(chunk.clock_offset_ns() - absl::ToUnixNanos(format.origin_)) {}
+        shift_(Sum(chunk.clock_offset_ns(), -absl::ToUnixNanos(format.origin_))) {}
 
   // A rank's first chunk also introduces the rank, and the first event of a process set names its
   // threads.
@@ -116,7 +132,7 @@ class TraceFormat::Writer {
     const int64_t uncertainty = chunk_.clock_uncertainty_ns();
     const std::string known = uncertainty < 0 ? "null" : Microseconds(uncertainty);
     const int64_t now =
-        chunk_.events().empty() ? format_.last_ns_ : chunk_.events(0).begin_ns() + shift_;
+        chunk_.events().empty() ? format_.last_ns_ : Sum(chunk_.events(0).begin_ns(), shift_);
     text_ += Line("i", "TIMELINE_START", rank_, RunningThread(0), Times(now, "\"s\":\"p\""),
                   absl::StrCat("\"clock_offset_us\":", Microseconds(chunk_.clock_offset_ns()),
                                ",\"clock_uncertainty_us\":", known));
@@ -130,7 +146,7 @@ class TraceFormat::Writer {
   }
 
   void Add(const Event& event) {
-    const int64_t begin = event.begin_ns() + shift_;
+    const int64_t begin = Sum(event.begin_ns(), shift_);
     format_.last_ns_ = std::max(format_.last_ns_, begin);
     const int waiting = WaitingThread(event.process_set());
     const int running = RunningThread(event.process_set());
