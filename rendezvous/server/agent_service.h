@@ -71,7 +71,6 @@ class AgentService final : public pb::Agent::CallbackService {
   // replaced. A message that makes no sense is an error, for which the stream must be closed.
   absl::Status Received(const AgentStream& stream, const std::string& host,
                         const pb::AgentMessage& message);
-  void Post(const std::string& host, const pb::AgentMessage& message);
   void Left(const AgentStream& stream, const std::string& host, const std::string& reason);
   void Forget(const StreamPtr& stream);
   // Whether a message may come from that host. False if it is about a worker of another host; true
