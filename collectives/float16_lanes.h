@@ -10,6 +10,7 @@
 #define HVD_ALWAYS_INLINE inline __attribute__((always_inline))
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 
 #define HVD_AVX2 __attribute__((target("avx2,f16c")))
@@ -23,7 +24,15 @@ struct Lanes {
   __m256 first, second;
 };
 
-inline bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"); }
+inline bool HasAvx2() {
+  // clang 14's __builtin_cpu_supports does not know F16C.
+  static const bool has_both = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    const bool has_f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+    return has_f16c && __builtin_cpu_supports("avx2");
+  }();
+  return has_both;
+}
 
 // The functions below read or write kLanes elements.
 // REQUIRES, for all of them: HasAvx2().
