@@ -65,9 +65,9 @@ absl::Status CheckHello(const pb::AgentHello& hello) {
     if (!address.empty()) RETURN_IF_ERROR(CheckReachable(address));
   }
   if (hello.version() != kVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("horovod-agent on ", hello.host(), " has version ",
-                     text::Quoted(hello.version()), ", the daemon has ", kVersion));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "horovod-agent on ", hello.host(), " has version ",
+        text::OnOneLine(hello.version().substr(0, 100)), ", the daemon has ", kVersion));
   }
   return absl::OkStatus();
 }

@@ -138,6 +138,7 @@ def rest(root: Path) -> list[Suite]:
         _engine(root, "spark", "engines-old", wheel=True),
         bazel("C++ tests with AddressSanitizer and UBSan", "--config=asan", "//..."),
         bazel("C++ tests with ThreadSanitizer", "--config=tsan", "//..."),
+        check("fuzz targets", "tools/fuzz", "--all", "600"),
         check("clang-tidy", "tools/lint"),
         check("packages in fresh Debian roots", "tools/gate/packages", "check"),
         pytest("NCCL as NVIDIA has it", "debian", "tests/nccl", wheel=True),
