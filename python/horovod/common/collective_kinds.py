@@ -1,7 +1,7 @@
 """The kinds of collectives, and their collection for one framework."""
 
 import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Optional
 
 from horovod import _ffi
@@ -10,7 +10,7 @@ from horovod.common.collective import Call, Collective, Fields, Recording, Reque
 from horovod.common.exceptions import HorovodRequestError
 from horovod.common.prepared_collective import Places, PreparedCollective
 from horovod.common.process_sets import ProcessSet, global_process_set, rank_in, size_of
-from horovod.common.tensors import T, TensorAdapter, check_group, kind_of, new
+from horovod.common.tensors import PARTS, Kind, T, TensorAdapter, check_group, kind_of, new
 
 _MOST_ROWS = 2**31 - 1  # to one rank: splits are sent as 32-bit integers
 
@@ -31,6 +31,14 @@ def reduces_on_devices(are_floats: bool, reduction: int, prescale: float, postsc
         return False
     is_scaled = reduction == ops.Average or prescale != 1.0 or postscale != 1.0
     return not is_scaled or (are_floats and reduction in (ops.Average, ops.Sum))
+
+
+def is_of_parts(kinds: Sequence[Kind], fields: Mapping[str, Any]) -> bool:
+    """Returns whether an operation on tensors of these kinds is the same one on the real and imaginary parts of the complex ones among
+    them, in their memory: not for a scalar, whose two parts would be rows.
+    """
+    complex_shapes = [shape for shape, dtype in kinds if dtype in PARTS]
+    return not complex_shapes or (fields.get("reduction", ops.Sum) in (ops.Sum, ops.Average) and all(complex_shapes))
 
 
 class Allreduce(PreparedCollective[T]):

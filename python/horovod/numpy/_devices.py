@@ -8,9 +8,9 @@ import numpy
 
 from horovod import _ffi
 from horovod.common import ops
-from horovod.common.collective_kinds import reduces_on_devices
+from horovod.common.collective_kinds import is_of_parts, reduces_on_devices
 from horovod.common.exceptions import HorovodInternalError
-from horovod.common.tensors import DTYPES, size_of
+from horovod.common.tensors import DTYPES, PARTS, as_real, size_of
 from horovod.numpy._device_arrays import Library, library_of
 
 
@@ -22,10 +22,10 @@ def takes(tensors: Sequence[numpy.ndarray], fields: Mapping[str, Any]) -> bool:
     if None in libraries:
         return False
     views = [library.view(tensor) for library, tensor in zip(libraries, tensors)]  # type: ignore[union-attr]
-    names = [view.kind[1] for view in views]
-    if not all(name in DTYPES for name in names):
-        return False  # complex ones
-    if "reduction" in fields and not reduces_on_devices(all("float" in name for name in names), **fields):
+    if not is_of_parts([view.kind for view in views], fields):
+        return False
+    are_floats = all("float" in as_real(view.kind)[1] for view in views)
+    if "reduction" in fields and not reduces_on_devices(are_floats, **fields):
         return False
     devices = {view.device for view in views}
     return len(devices) == 1 and _ffi.takes_device(devices.pop())
@@ -77,16 +77,17 @@ def start(
     requests = []
     for name, tensor, output, stream, fields in zip(names, tensors, outputs, streams, each):
         view = _known(tensor).view(tensor)
+        shape, dtype = as_real(view.kind)
         requests.append(
             _ffi.request(
                 name,
                 op,
-                DTYPES[view.kind[1]],
+                DTYPES[dtype],
                 input_address=view.address,
                 output_address=0 if output is None else _known(output).view(output).address,
                 device=device,
                 ready_event=events[stream].address,
-                **{"shape": view.kind[0], **fields},
+                **{"shape": shape, **fields},
             )
         )
     return ops.submit(requests, finish, (tensors, outputs, events), process_set)
@@ -100,7 +101,8 @@ def from_result(result: _ffi.Result, like: numpy.ndarray, output: Optional[numpy
     if output is not None and library.view(output).address == result.address and math.prod(result.shape) > 0:
         return output
     view = library.view(like)
-    made: numpy.ndarray = library.empty((tuple(result.shape), view.kind[1]), view.device)
+    shape = tuple(result.shape[:-1] if view.kind[1] in PARTS else result.shape)
+    made: numpy.ndarray = library.empty((shape, view.kind[1]), view.device)
     target = library.view(made)
     size = size_of(target.kind)
     if size:

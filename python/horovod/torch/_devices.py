@@ -9,8 +9,8 @@ import torch.utils.dlpack
 
 from horovod import _ffi
 from horovod.common import ops
-from horovod.common.collective_kinds import reduces_on_devices
-from horovod.common.tensors import DTYPES
+from horovod.common.collective_kinds import is_of_parts, reduces_on_devices
+from horovod.common.tensors import DTYPES, Kind, as_real
 from horovod.torch._host_copies import load as load
 from horovod.torch._host_copies import stretches as stretches
 
@@ -27,15 +27,19 @@ def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
     return all(tensor.device.index == _device for tensor in tensors)
 
 
-def _refuse_capture(tensors: Sequence[torch.Tensor]) -> None:
+def _refuse_capture() -> None:
     """Raises RuntimeError while the current stream is captured: a graph that is replayed can't ask the other ranks. What follows would
     break the capture with an error that does not name the operation.
     """
-    if tensors[0].is_cuda and torch.cuda.is_current_stream_capturing():
+    if torch.cuda.is_current_stream_capturing():
         raise RuntimeError(
             "A collective can't be captured in a CUDA graph, because the ranks agree on it each time; capture the computation alone, and "
             "call the collective (or backward() with DistributedOptimizer) outside of torch.cuda.graph()."
         )
+
+
+def _kind(tensor: torch.Tensor) -> Kind:
+    return tuple(tensor.shape), str(tensor.dtype)[len("torch.") :]
 
 
 def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
@@ -45,11 +49,15 @@ def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
     Raises:
       RuntimeError: a CUDA graph is being captured.
     """
-    _refuse_capture(tensors)
-    if any(tensor.dtype.is_complex for tensor in tensors):
+    if not tensors[0].is_cuda:
+        return False
+    _refuse_capture()
+    if any(tensor.is_conj() or tensor.is_neg() for tensor in tensors):
+        return False  # what is in their memory is yet to be conjugated or negated
+    if not is_of_parts([_kind(tensor) for tensor in tensors if tensor.dtype.is_complex], fields):
         return False
     if "reduction" in fields:
-        are_floats = all(tensor.dtype.is_floating_point for tensor in tensors)
+        are_floats = all(tensor.dtype.is_floating_point or tensor.dtype.is_complex for tensor in tensors)
         if not reduces_on_devices(are_floats, **fields):
             return False
     return _are_reachable(tensors)
@@ -81,6 +89,7 @@ def start(
     released. After synchronize, which returns `finish(handle)`, every stream can use the result.
     """
     sources = [tensor.detach() for tensor in tensors]
+    kinds = [as_real(_kind(source)) for source in sources]
     with torch.cuda.device(_device):
         ready = torch.cuda.Event()
         ready.record()
@@ -88,14 +97,14 @@ def start(
         _ffi.request(
             name,
             op,
-            DTYPES[str(source.dtype)[len("torch.") :]],
+            DTYPES[dtype],
             input_address=source.data_ptr(),
             output_address=0 if output is None else output.data_ptr(),
             device=_device,  # type: ignore[arg-type]  # takes() has found one
             ready_event=ready.cuda_event,
-            **{"shape": source.shape, **fields},
+            **{"shape": shape, **fields},
         )
-        for name, source, output, fields in zip(names, sources, outputs, each)
+        for name, source, (shape, dtype), output, fields in zip(names, sources, kinds, outputs, each)
     ]
     return ops.submit(requests, finish, (sources, outputs, ready), process_set)
 
@@ -115,8 +124,9 @@ def from_result(result: _ffi.Result, like: torch.Tensor, output: Optional[torch.
     """Returns the result of :func:`start` as a tensor of `like`'s dtype and device: `output`, if the result is there. After that its
     handle may be released.
     """
-    if math.prod(result.shape) == 0:
-        return torch.empty(result.shape, dtype=like.dtype, device=like.device)
+    shape = result.shape[:-1] if like.dtype.is_complex else result.shape
+    if math.prod(shape) == 0:
+        return torch.empty(shape, dtype=like.dtype, device=like.device)
     if output is not None and output.data_ptr() == result.address:
         return output
-    return _copy(result.address, like, result.shape)
+    return _copy(result.address, like, shape)

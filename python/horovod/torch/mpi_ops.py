@@ -5,7 +5,7 @@ unnamed operations on its process set, so all ranks must issue unnamed operation
 fails before it is submitted is not counted.
 
 Tensors are dense and contiguous, on any device. Tensors in CUDA memory are reduced by NCCL if it is available; all
-others, and complex ones, are copied to host memory. The dtype is one of uint8, int8, int16, int32, int64, bool, float16,
+others are copied to host memory. The dtype is one of uint8, int8, int16, int32, int64, bool, float16,
 bfloat16, float32, float64, complex64 and complex128; complex tensors are reduced by hvd.Sum and hvd.Average only. Results
 have the dtype and the device of the input.
 

@@ -1,7 +1,6 @@
 """Arrays of CuPy, of PyTorch, and of classes that have only DLPack or __cuda_array_interface__, in horovod.numpy: each operation gives what it
 gives for numpy's arrays, waits for the array's stream, and copies nothing to the host."""
 
-import ctypes
 import itertools
 import os
 
@@ -10,10 +9,10 @@ import torch
 
 import horovod.numpy as hnp
 from checks import Skipped, check, run_all
-from gpu_rank import IS_SIMULATED, hvd
+from gpu_rank import IS_SIMULATED, bus_copies, hvd
 from horovod.common.exceptions import HorovodRequestError
 from horovod.numpy.elastic import State
-from lent_arrays import driver, libraries
+from lent_arrays import libraries
 
 TYPES = ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bool", "complex64"]
 SHAPES = [(0,), (17,), (1000, 7)]
@@ -159,8 +158,7 @@ def nothing_goes_over_the_bus(library):
     if not ON_DEVICE:
         return  # all goes over the bus
     arrays = [library.make(values("float32", (1 << 14,), seed)) for seed in range(3)]
-    driver.simulatedGpuBusCopies.restype = ctypes.c_longlong
-    before = driver.simulatedGpuBusCopies()
+    before = bus_copies()
     hnp.grouped_allreduce(arrays)
     results = [
         hnp.allreduce(arrays[0]),
@@ -170,9 +168,9 @@ def nothing_goes_over_the_bus(library):
         hnp.reducescatter(arrays[0]),
         hnp.alltoall(arrays[0]),
     ]
-    assert driver.simulatedGpuBusCopies() == before and all(map(library.is_own, results))
+    assert bus_copies() == before and all(map(library.is_own, results))
     library.host(hnp.allreduce(arrays[0], op=hnp.Adasum))
-    assert driver.simulatedGpuBusCopies() > before, "the count counts nothing"
+    assert bus_copies() > before, "the count counts nothing"
 
 
 @for_each

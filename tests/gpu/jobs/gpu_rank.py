@@ -1,6 +1,7 @@
 """What every job of these tests starts with: a rank on the one GPU. NCCL takes each rank for a separate host, unless ONE_HOST is set: then ranks
 that share the GPU are staged through host memory."""
 
+import ctypes
 import faulthandler
 import os
 
@@ -29,3 +30,12 @@ torch.backends.cudnn.allow_tf32 = False
 IS_SIMULATED = "simulated" in torch.cuda.get_device_name(device).lower()
 # Ranks on one GPU take turns, and none moves data in the others' turns.
 LARGEST_BYTES = (16 << 20) if IS_SIMULATED else (1 << 30) if hvd.size() <= 2 else (256 << 20)
+
+
+def bus_copies():
+    """Returns how many copies between the host and a device this process has asked for; 0 on a real GPU, which does not count them."""
+    if not IS_SIMULATED:
+        return 0
+    driver = ctypes.CDLL("libcuda.so.1")
+    driver.simulatedGpuBusCopies.restype = ctypes.c_longlong
+    return driver.simulatedGpuBusCopies()

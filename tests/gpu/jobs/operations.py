@@ -6,11 +6,12 @@ few: only some types and shapes. With NCCL each operation of N ranks on one GPU 
 """
 
 import itertools
+import os
 import sys
 
 import torch
 
-from gpu_rank import device, hvd
+from gpu_rank import IS_SIMULATED, bus_copies, device, hvd
 from horovod.common.exceptions import HorovodRequestError
 
 TYPES = [
@@ -24,18 +25,24 @@ TYPES = [
     torch.float32,
     torch.float64,
     torch.bool,
+    torch.complex64,
 ]
 REDUCTIONS = [hvd.Average, hvd.Sum, hvd.Min, hvd.Max, hvd.Product]
 SHAPES = [(0,), (1,), (17,), (1000, 7), (300001,)]
 if sys.argv[1:] == ["few"]:
-    TYPES, SHAPES = [torch.uint8, torch.int16, torch.bfloat16, torch.float32], [(17,), (1000, 7), (300001,)]
-LOOSE = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float32: 1e-6, torch.float64: 1e-12}
+    TYPES, SHAPES = (
+        [torch.uint8, torch.int16, torch.bfloat16, torch.float32, torch.complex64],
+        [(17,), (1000, 7), (300001,)],
+    )
+LOOSE = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float32: 1e-6, torch.float64: 1e-12, torch.complex64: 1e-6}
 
 
 def tensor(dtype, shape, seed):
     generator = torch.Generator().manual_seed(1000 * seed + hvd.rank())
     if dtype == torch.bool:
         return torch.randint(0, 2, shape, generator=generator).bool()
+    if dtype.is_complex:
+        return torch.view_as_complex(torch.randint(-3, 4, (*shape, 2), generator=generator).to(torch.float32))
     return torch.randint(1, 4, shape, generator=generator).to(dtype)
 
 
@@ -76,6 +83,8 @@ def check_reductions(what, gpu, host):
     for op, factor in itertools.product(REDUCTIONS, (None, 0.5)):
         if host.dtype == torch.bool and (op == hvd.Average or factor is not None):
             continue
+        if host.dtype.is_complex and op not in (hvd.Average, hvd.Sum):
+            continue
         # NCCL scales sums of floats only; all else that is scaled goes through host memory.
         scales = {} if factor is None else dict(prescale_factor=factor, postscale_factor=3.0 * factor)
         arguments = dict(op=op, **scales)
@@ -91,10 +100,11 @@ def check_reductions(what, gpu, host):
 
 def check_groups(what, host):
     gpu = [each.to(device) for each in host]
+    least, most = (hvd.Sum, hvd.Average) if host[0].dtype.is_complex else (hvd.Min, hvd.Max)
     groups = {
-        "allreduce": lambda tensors: hvd.grouped_allreduce(tensors, op=hvd.Max),
+        "allreduce": lambda tensors: hvd.grouped_allreduce(tensors, op=most),
         "allgather": lambda tensors: hvd.grouped_allgather([each[hvd.rank() :] for each in tensors]),
-        "reducescatter": lambda tensors: hvd.grouped_reducescatter(tensors, op=hvd.Min),
+        "reducescatter": lambda tensors: hvd.grouped_reducescatter(tensors, op=least),
         "alltoall": lambda tensors: [
             each for each, _ in hvd.grouped_alltoall(tensors, splits=[splits_of(len(each), 0) for each in tensors])
         ],
@@ -121,6 +131,32 @@ if hvd.size() > 1:
             assert f"rank 0 sent float32 [{hvd.size()}] on the host" in str(error), error
         else:
             raise AssertionError("a mix of host and GPU went unnoticed")
+
+
+def step_of_an_optimizer():
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    batch = torch.ones(4, 64, device=device)
+    before = bus_copies()
+    model(batch).sum().backward()
+    optimizer.step()
+    assert bus_copies() == before, "gradients went over the bus"
+
+
+if IS_SIMULATED and os.environ.get("HOROVOD_GPU_OPERATIONS") != "HOST":
+    for dtype in (torch.float32, torch.complex64, torch.int64):
+        gpu = tensor(dtype, (hvd.size(), 7), 1).to(device)
+        before = bus_copies()
+        hvd.allreduce(gpu, op=hvd.Sum)
+        hvd.grouped_allreduce_([gpu.clone(), gpu.clone()], op=hvd.Sum)
+        hvd.allgather(gpu)
+        hvd.broadcast(gpu, 0)
+        hvd.reducescatter(gpu, op=hvd.Sum)
+        assert bus_copies() == before, dtype
+        hvd.alltoall(gpu)
+        assert bus_copies() == before + 1, dtype  # the numbers of rows received, a tensor on the GPU
+    step_of_an_optimizer()
 
 # Results of unknown sizes, many in flight, on a stream with work before and after them.
 with torch.cuda.stream(torch.cuda.Stream()):

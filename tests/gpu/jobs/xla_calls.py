@@ -10,7 +10,7 @@ import threading
 import torch
 
 from checks import Skipped, check, run_all
-from gpu_rank import IS_SIMULATED, device, hvd
+from gpu_rank import IS_SIMULATED, bus_copies, device, hvd
 from horovod import _ffi
 from xla_frame import Call, CallError
 
@@ -46,13 +46,6 @@ def expect(found, wanted):
         found.flatten()[:5].tolist(),
         wanted.flatten()[:5].tolist(),
     )
-
-
-def bus_copies():
-    if not IS_SIMULATED:
-        return 0  # only the simulated driver counts them
-    driver.simulatedGpuBusCopies.restype = ctypes.c_longlong
-    return driver.simulatedGpuBusCopies()
 
 
 @check

@@ -72,6 +72,8 @@ int simulatedGpuDeviceOf(const void* address);
 bool simulatedGpuIsPinned(const void* address);
 // The number of devices, without cuInit.
 int simulatedGpuCount();
+// Counts a copy between the host and a device that is none of the driver's, such as torch's own.
+void simulatedGpuCountBusCopy();
 // The copies between the host and a device that this process has asked for.
 long long simulatedGpuBusCopies();  // NOLINT(runtime/int): read by ctypes
 // For a kernel that failed: says so, and makes all later calls of the driver fail.

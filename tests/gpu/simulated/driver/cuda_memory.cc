@@ -147,6 +147,8 @@ void* simulatedGpuFind(const void* address, size_t bytes) {
 
 int simulatedGpuDeviceOf(const void* address) { return simulated_gpu::DeviceOf(address); }
 
+void simulatedGpuCountBusCopy() { ++bus_copies; }
+
 long long simulatedGpuBusCopies() { return bus_copies; }  // NOLINT(runtime/int): as in the header
 
 bool simulatedGpuIsPinned(const void* address) { return simulated_gpu::IsPinned(address); }

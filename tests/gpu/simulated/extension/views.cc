@@ -84,6 +84,7 @@ const Tensor& Resize(const Tensor& self, at::IntArrayRef sizes, std::optional<at
 namespace {
 
 void ToHost(const Tensor& self, const Tensor& source, bool non_blocking) {
+  simulatedGpuCountBusCopy();
   const std::shared_ptr<void> held = HoldPinned(self.storage().data());
   const Tensor to = OnBytes(self, self.mutable_data_ptr());
   Enqueue(source.device().index(), [to, from = View(source), held]() mutable { to.copy_(from); });
@@ -92,6 +93,7 @@ void ToHost(const Tensor& self, const Tensor& source, bool non_blocking) {
 }
 
 void FromHost(const Tensor& self, const Tensor& source, bool non_blocking) {
+  simulatedGpuCountBusCopy();
   const std::shared_ptr<void> held = HoldPinned(source.storage().data());
   // Memory that is not pinned has been read when the call returns.
   const Tensor from = held == nullptr ? source.clone() : OnBytes(source, source.mutable_data_ptr());

@@ -68,7 +68,10 @@ def events():
 
 
 def host_copies():
-    """Pinned memory is read and written when the device comes to it, other memory before the call returns."""
+    """Pinned memory is read and written when the device comes to it, other memory before the call returns. All copies are counted."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    driver.simulatedGpuBusCopies.restype = ctypes.c_longlong
+    before = driver.simulatedGpuBusCopies()
     ones, pinned = torch.ones(1000, device=cuda), torch.zeros(1000, pin_memory=True)
     assert pinned.is_pinned() and not torch.zeros(1).is_pinned()
     gate = Gate()
@@ -82,6 +85,7 @@ def host_copies():
     pinned.fill_(2)
     plain.fill_(2)
     gate.open()
+    assert driver.simulatedGpuBusCopies() - before == 3  # one to the host, two to the device
     assert (from_pinned == 2).all() and (from_plain == 1).all()
 
 
