@@ -103,35 +103,6 @@ bool CommitPlaces::OthersAreAsNew(const Host& host) const {
   });
 }
 
-bool CommitPlaces::HasElsewhere(const Host& host) const {
-  const uint64_t commit = host.commit;
-  if (commit == 0) return true;
-  const auto stays = [&host](const Host& other) {
-    return &other != &host && other.agent.has_value() && !other.ended && !other.drain.has_value();
-  };
-  for (const Host& other : hosts()) {
-    if (stays(other) && other.commit >= commit) return true;
-  }
-  const bool is_old = epochs().whole() && CommittedInWorld();
-  return std::any_of(workers().begin(), workers().end(), [&](const Worker& worker) {
-    if (!stays(standing_.HostOf(worker)) || !worker.life.running()) return false;
-    return worker.commit >= commit || (is_old && worker.IsSurvivor());
-  });
-}
-
-bool CommitPlaces::AloneHasCommit(const Host& host) const {
-  if (host.drain->ends_job || host.commit_address.empty()) return false;
-  if (host.commit <= epochs().checkpoint.commit || HasElsewhere(host)) return false;
-  const auto stays_for = [this](const Host& h) {
-    return std::make_pair(h.drain->deadline, hosts().IndexOf(h));
-  };
-  return std::none_of(hosts().begin(), hosts().end(), [&](const Host& other) {
-    const bool is_there = other.agent.has_value() && !other.ended && other.drain.has_value();
-    return is_there && other.commit >= host.commit && !other.commit_address.empty() &&
-           stays_for(other) > stays_for(host);
-  });
-}
-
 bool CommitPlaces::CommittedInWorld() const {
   return epochs().reported_commit > epochs().formed_commit &&
          epochs().committed_at > epochs().formed_at;
@@ -188,6 +159,53 @@ bool CommitPlaces::MayHaveToBeWritten(const Host& host) const {
   if (written.place.empty() || !written.failure.empty() || host.ended) return false;
   const Host* const holder = HolderOfNewest();
   return host.commit > written.commit && host.commit == holder->commit;
+}
+
+CommitsElsewhere::CommitsElsewhere(const CommitPlaces& places) : places_(places) {
+  const auto stays = [](const Host& host) {
+    return host.agent.has_value() && !host.ended && !host.drain.has_value();
+  };
+  for (const Host& host : places_.hosts()) {
+    if (stays(host)) Count({&host, host.commit});
+  }
+  // Then each member has made the newest commit, whatever it has reported.
+  const bool is_old = places_.epochs().whole() && places_.CommittedInWorld();
+  for (const Worker& worker : places_.workers()) {
+    const Host& host = places_.standing_.HostOf(worker);
+    if (!stays(host) || !worker.life.running()) continue;
+    Count({&host, is_old && worker.IsSurvivor() ? UINT64_MAX : worker.commit});
+  }
+}
+
+void CommitsElsewhere::Count(const Kept& kept) {
+  if (kept.host == newest_.host) {
+    newest_.commit = std::max(newest_.commit, kept.commit);
+  } else if (newest_.host == nullptr || kept.commit > newest_.commit) {
+    next_ = std::exchange(newest_, kept);
+  } else if (next_.host == nullptr || kept.commit > next_.commit) {
+    next_ = kept;
+  }
+}
+
+bool CommitsElsewhere::Has(const Host& host) const {
+  if (host.commit == 0) return true;
+  const Kept& other = newest_.host == &host ? next_ : newest_;
+  return other.host != nullptr && other.commit >= host.commit;
+}
+
+bool CommitsElsewhere::IsAlone(const Host& host) const {
+  if (host.drain->ends_job || host.commit_address.empty()) return false;
+  if (host.commit <= places_.epochs().checkpoint.commit || Has(host)) return false;
+  const Hosts& hosts = places_.hosts();
+  const auto stays_for = [&hosts](const Host& h) {
+    return std::make_pair(h.drain->deadline, hosts.IndexOf(h));
+  };
+  // From the end: of hosts that leave together the last one has most time.
+  return std::none_of(hosts.rbegin(), hosts.rend(), [&](const Host& other) {
+    const bool is_there = other.agent.has_value() && !other.ended && other.drain.has_value();
+    return is_there && other.commit >= host.commit && !other.commit_address.empty() &&
+           stays_for(other) > stays_for(host);
+  });
 }
 
 }  // namespace hvd::rendezvous::membership

@@ -59,12 +59,6 @@ class CommitPlaces {
   bool HasSeveralAlone(const Host& host) const;
   // Whether another host that takes part has this host's newest commit, or a newer one.
   bool OthersAreAsNew(const Host& host) const;
-  // Whether the newest commit of this host, or a newer one, would remain if the host went.
-  bool HasElsewhere(const Host& host) const;
-  // Whether the newest commit of this drained host would be lost to a job that goes on if the host
-  // went, and a host that comes later could take it over. Of several drained hosts with that commit
-  // the one with most time stays.
-  bool AloneHasCommit(const Host& host) const;
   // Whether the newest reported commit was made in the newest world, not in an earlier one.
   bool CommittedInWorld() const;
   // In a job that ends: the newest commit, if one more world forms to write it. No checkpoint has
@@ -79,6 +73,8 @@ class CommitPlaces {
   bool MayHaveToBeWritten(const Host& host) const;
 
  private:
+  friend class CommitsElsewhere;
+
   const Hosts& hosts() const { return standing_.hosts(); }
   const Workers& workers() const { return standing_.workers(); }
   const Epochs& epochs() const { return standing_.epochs(); }
@@ -89,6 +85,34 @@ class CommitPlaces {
   bool CanRestore(uint64_t commit) const;
 
   const Standing standing_;
+};
+
+// Whether a host's commit would remain if the host went. What stays is looked at once, so that all
+// hosts of a large job can be asked about when they leave together.
+//
+// Valid until a host begins or ceases to stay in the job, or the commits change. Not thread-safe.
+class CommitsElsewhere {
+ public:
+  explicit CommitsElsewhere(const CommitPlaces& places);
+
+  // Whether the newest commit of this host, or a newer one, would remain.
+  bool Has(const Host& host) const;
+  // Whether the newest commit of this drained host would be lost to a job that goes on, and a host
+  // that comes later could take it over. Of several drained hosts with that commit the one with
+  // most time stays.
+  bool IsAlone(const Host& host) const;
+
+ private:
+  // The newest commit on a host that stays.
+  struct Kept {
+    const Host* host = nullptr;
+    uint64_t commit = 0;
+  };
+  void Count(const Kept& kept);
+
+  const CommitPlaces places_;
+  Kept newest_;
+  Kept next_;  // the newest one of the other hosts
 };
 
 }  // namespace hvd::rendezvous::membership

@@ -154,33 +154,33 @@ TEST_F(CommitPlacesTest, HasSeveralAlone_CountsNumbersOfCommitsAcrossWorlds) {
   EXPECT_TRUE(places_.OthersAreAsNew(job_.hosts[0]));
 }
 
-TEST_F(CommitPlacesTest, AloneHasCommit_SeveralDrainedHosts_IsTheOneWithMostTimeLeft) {
+TEST_F(CommitPlacesTest, IsAlone_SeveralDrainedHosts_IsTheOneWithMostTimeLeft) {
   job_.AddHost("a", 5);
   job_.AddHost("b", 5);
   job_.AddHost("c", 4);
   job_.Drain(job_.hosts[0], job_.now + absl::Seconds(1));
-  EXPECT_FALSE(places_.AloneHasCommit(job_.hosts[0])) << "b stays";
+  EXPECT_FALSE(CommitsElsewhere(places_).IsAlone(job_.hosts[0])) << "b stays";
   job_.Drain(job_.hosts[1], job_.now + absl::Seconds(2));
-  EXPECT_FALSE(places_.AloneHasCommit(job_.hosts[0]));
-  EXPECT_TRUE(places_.AloneHasCommit(job_.hosts[1]));
+  EXPECT_FALSE(CommitsElsewhere(places_).IsAlone(job_.hosts[0]));
+  EXPECT_TRUE(CommitsElsewhere(places_).IsAlone(job_.hosts[1]));
   job_.epochs.checkpoint.commit = 5;
-  EXPECT_FALSE(places_.AloneHasCommit(job_.hosts[1]));
+  EXPECT_FALSE(CommitsElsewhere(places_).IsAlone(job_.hosts[1]));
 }
 
-TEST_F(CommitPlacesTest, HasElsewhere_CommittedInTheWorld_MembersHaveIt) {
+TEST_F(CommitPlacesTest, Has_CommittedInTheWorld_MembersHaveIt) {
   job_.AddHost("a", 5);
   job_.AddHost("b");
   job_.AddMember(0);
   job_.AddMember(1);
-  EXPECT_FALSE(places_.HasElsewhere(job_.hosts[0]));
+  EXPECT_FALSE(CommitsElsewhere(places_).Has(job_.hosts[0]));
   job_.epochs.formed_at = job_.now;
   job_.epochs.formed_commit = 4;
   job_.epochs.reported_commit = 5;
   job_.epochs.committed_at = job_.now + absl::Seconds(1);
   EXPECT_TRUE(places_.CommittedInWorld());
-  EXPECT_TRUE(places_.HasElsewhere(job_.hosts[0]));
+  EXPECT_TRUE(CommitsElsewhere(places_).Has(job_.hosts[0]));
   job_.BreakWorld();
-  EXPECT_FALSE(places_.HasElsewhere(job_.hosts[0]));
+  EXPECT_FALSE(CommitsElsewhere(places_).Has(job_.hosts[0]));
 }
 
 TEST_F(CommitPlacesTest, Unwritten_AboveTheCheckpoint_IfRank0HasGone) {

@@ -111,6 +111,8 @@ class Hosts {
   std::vector<Host>::iterator end() { return hosts_.end(); }
   std::vector<Host>::const_iterator begin() const { return hosts_.begin(); }
   std::vector<Host>::const_iterator end() const { return hosts_.end(); }
+  std::vector<Host>::const_reverse_iterator rbegin() const { return hosts_.rbegin(); }
+  std::vector<Host>::const_reverse_iterator rend() const { return hosts_.rend(); }
   size_t size() const { return hosts_.size(); }
   Host& operator[](size_t index) { return hosts_[index]; }
   const Host& operator[](size_t index) const { return hosts_[index]; }

@@ -17,16 +17,29 @@ int RankAsKeeper(const Host& host, const Host& holder) {
 
 }  // namespace
 
+CopyPlan::CopyPlan(const Standing& standing)
+    : standing_(standing),
+      commits_(standing),
+      elsewhere_(commits_),
+      is_finishing_(standing.IsFinishing()) {
+  for (const Host& host : hosts()) {
+    const bool stays = host.agent.has_value() && !host.ended && !host.drain.has_value();
+    if (stays && !host.held && !host.commit_address.empty()) possible_keepers_.push_back(&host);
+  }
+}
+
 CopyPlan::Copying CopyPlan::Wanted() const {
   if (standing_.ComingTogether()) {
     const std::vector<const Worker*> candidates = commits_.Candidates();
     const Host* const above = candidates.empty() ? nullptr : commits_.HolderAbove(candidates);
     if (above != nullptr) return {above, KeeperAmong(*above, candidates)};
   }
+  std::vector<int> machines;  // once they are needed
   for (const Host& host : hosts()) {
     if (!host.drain.has_value() || host.ended || !host.agent.has_value()) continue;
-    if (host.live > 0 || commits_.HasElsewhere(host)) continue;
-    if (const Host* const keeper = Keeper(host, hosts().Machines()); keeper != nullptr)
+    if (host.live > 0 || elsewhere_.Has(host)) continue;
+    if (machines.empty()) machines = hosts().Machines();
+    if (const Host* const keeper = Keeper(host, machines); keeper != nullptr)
       return {&host, keeper};
     if (const Host* const keeper = Keeper(host, {}); keeper != nullptr) return {&host, keeper};
   }
@@ -34,7 +47,7 @@ CopyPlan::Copying CopyPlan::Wanted() const {
     return {lone, Keeper(*lone, hosts().Machines())};
   const Host* const newest = commits_.HolderOfNewest();
   // Nobody trains: its agent could be lost before the next workers ask.
-  if (newest == nullptr || workers().SomeSurvive() || commits_.HasElsewhere(*newest)) return {};
+  if (newest == nullptr || workers().SomeSurvive() || elsewhere_.Has(*newest)) return {};
   const Host* const elsewhere = Keeper(*newest, hosts().Machines());
   return {newest, elsewhere != nullptr ? elsewhere : Keeper(*newest, {})};
 }
@@ -68,14 +81,15 @@ const Host* CopyPlan::HolderWithoutWorker(absl::Time now) const {
 }
 
 bool CopyPlan::MustGiveCommit(const Host& host, absl::Time now) const {
-  if (now >= host.drain->deadline) return false;
-  if (!standing_.IsFinishing() && IsNotReplacedYet(host, Wanted())) return true;
-  if (commits_.HasElsewhere(host)) return false;
-  return !standing_.IsFinishing() && (Keeper(host, {}) != nullptr || commits_.AloneHasCommit(host));
+  if (now >= host.drain->deadline || is_finishing_) return false;
+  if (host.has_copy && IsNotReplacedYet(host, Wanted())) return true;
+  if (elsewhere_.Has(host)) return false;
+  return Keeper(host, {}) != nullptr || elsewhere_.IsAlone(host);
 }
 
 // If all survivors are on one machine, a host of that machine; else null.
 const Host* CopyPlan::LoneHolder() const {
+  if (!workers().SomeSurvive()) return nullptr;
   const std::vector<int> machines = hosts().Machines();
   const Worker* first = nullptr;
   for (const Worker& worker : workers()) {
@@ -91,13 +105,12 @@ const Host* CopyPlan::LoneHolder() const {
 const Host* CopyPlan::Keeper(const Host& holder, const std::vector<int>& machines) const {
   if (holder.commit_address.empty() || !holder.agent.has_value()) return nullptr;
   const Host* best = nullptr;
-  for (const Host& host : hosts()) {
-    const bool stays = host.agent.has_value() && !host.ended && !host.drain.has_value();
-    if (!stays || host.held || host.commit_address.empty() || &host == &holder) continue;
+  for (const Host* const host : possible_keepers_) {
+    if (host == &holder) continue;
     const bool same =
-        !machines.empty() && machines[hosts().IndexOf(host)] == machines[hosts().IndexOf(holder)];
+        !machines.empty() && machines[hosts().IndexOf(*host)] == machines[hosts().IndexOf(holder)];
     if (same) continue;
-    if (best == nullptr || RankAsKeeper(host, holder) > RankAsKeeper(*best, holder)) best = &host;
+    if (best == nullptr || RankAsKeeper(*host, holder) > RankAsKeeper(*best, holder)) best = host;
   }
   return best;
 }

@@ -16,7 +16,8 @@ namespace hvd::rendezvous::membership::decisions {
 // While the newest commit lies on one machine only, a host of another one keeps copies of it, so
 // that the loss of either costs at most the commits since the newest copy.
 //
-// Refers to the parts of `standing`, which must outlive it. Not thread-safe.
+// Refers to the parts of `standing`, which must outlive it; valid until a host begins or ceases to
+// stay in the job. Not thread-safe.
 class CopyPlan {
  public:
   struct Copying {
@@ -24,7 +25,7 @@ class CopyPlan {
     const Host* keeper = nullptr;  // null: nobody takes a copy
   };
 
-  explicit CopyPlan(const Standing& standing) : standing_(standing), commits_(standing) {}
+  explicit CopyPlan(const Standing& standing);
 
   // Who should have a copy of whose commits, by urgency: a world that can't begin with the newest
   // commit, a host that leaves with a commit that only it has, a world on one machine, no world and
@@ -44,6 +45,8 @@ class CopyPlan {
   // for one, unless a checkpoint has the commit.
   bool MustGiveCommit(const Host& host, absl::Time now) const;
 
+  const CommitsElsewhere& elsewhere() const { return elsewhere_; }
+
  private:
   const Hosts& hosts() const { return standing_.hosts(); }
   const Workers& workers() const { return standing_.workers(); }
@@ -53,6 +56,9 @@ class CopyPlan {
 
   const Standing standing_;
   const CommitPlaces commits_;
+  const CommitsElsewhere elsewhere_;
+  const bool is_finishing_;
+  std::vector<const Host*> possible_keepers_;
 };
 
 }  // namespace hvd::rendezvous::membership::decisions

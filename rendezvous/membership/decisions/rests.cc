@@ -20,6 +20,8 @@ const Host* Rests::Next(uint64_t commit) const {
   // Lost members are the reason why others did not reach them. A world that has made a commit had
   // all its ways open for a time.
   if (epochs.LostMember() || commit > epochs.formed_commit) return nullptr;
+  // As nearly always: a large job has too many pairs of hosts to look at each.
+  if (epochs.left.closed.empty() || epochs.closed_ways.empty()) return nullptr;
   const auto order = [this](const Host& host) {
     return std::make_tuple(UnreachedBy(host).size(), commits_.OthersAreAsNew(host), -host.live,
                            hosts().IndexOf(host));

@@ -241,31 +241,33 @@ void Membership::State::LeaveLate(const Worker* worker, const std::string& what)
 // Lets the drained hosts go whose workers have left. One with a commit that no other host has stays
 // until another one has taken it over, a checkpoint has it, or its grace is over.
 void Membership::State::EndDrainedHosts(absl::Time now) {
+  std::optional<decisions::CopyPlan> plan;
+  const bool is_finishing = standing.IsFinishing();
   for (Host& host : hosts) {
     if (!host.drain.has_value() || host.ended || !host.agent.has_value()) continue;
     if (host.live > 0) continue;
     if (hosts.only_offered && host.drain->by_discovery) {
       Note(Notice::Kind::kHostLeft, LeftText(host), nullptr, &host);
       Hold(&host, /*took_part=*/true);
+      plan.reset();
       continue;
     }
-    if (decisions::CopyPlan(standing).MustGiveCommit(host, now)) continue;
+    if (!plan.has_value()) plan.emplace(standing);
+    if (plan->MustGiveCommit(host, now)) continue;
     const bool has_time = ending.has_value() && now < host.drain->deadline;
-    if (has_time && ending->MayStartWriter() && !standing.IsFinishing() &&
-        commits.MayHaveToBeWritten(host))
+    if (has_time && ending->MayStartWriter() && !is_finishing && commits.MayHaveToBeWritten(host))
       continue;
-    ReportLostCommit(&host);
+    if (!is_finishing) ReportLostCommit(&host, plan->elsewhere());
     host.ended = true;
     EndHost(*host.agent, host.slots.host, spec.failure_grace);
   }
 }
 
 // A host leaves for good with a commit that neither another host nor a checkpoint has: says so.
-void Membership::State::ReportLostCommit(Host* host) {
+void Membership::State::ReportLostCommit(Host* host, const CommitsElsewhere& elsewhere) {
   const bool has_no_copies = host->commit_address.empty() && !host->drain->ends_job &&
-                             host->commit > epochs.checkpoint.commit &&
-                             !commits.HasElsewhere(*host);
-  if (standing.IsFinishing() || !(has_no_copies || commits.AloneHasCommit(*host))) return;
+                             host->commit > epochs.checkpoint.commit && !elsewhere.Has(*host);
+  if (!has_no_copies && !elsewhere.IsAlone(*host)) return;
   const uint64_t kept = epochs.checkpoint.commit;
   host->drain->overran = true;
   Note(Notice::Kind::kDrainOverran,

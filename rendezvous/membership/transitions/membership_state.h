@@ -52,7 +52,7 @@ struct Membership::State : Parts {
   void LeaveLate(Host* host, const std::string& why);
   void LeaveLate(const Worker* worker, const std::string& what);
   void EndDrainedHosts(absl::Time now);
-  void ReportLostCommit(Host* host);
+  void ReportLostCommit(Host* host, const CommitsElsewhere& elsewhere);
   void ReportLeftHosts();
   void ForgetDepartedHosts();
 

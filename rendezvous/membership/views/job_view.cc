@@ -38,17 +38,28 @@ absl::Time WaitsUntil(const Parts& parts, Membership::Wait wait) {
   return absl::InfiniteFuture();
 }
 
-std::string Condition(const Parts& parts, const Host& host,
-                      const std::set<std::pair<int, int>>& taken) {
+// What the conditions of all hosts depend on.
+struct Surroundings {
+  explicit Surroundings(const Parts& parts)
+      : elsewhere(parts.commits),
+        taken(parts.workers.TakenSlots()),
+        is_coming_together(parts.standing.ComingTogether()) {}
+
+  const CommitsElsewhere elsewhere;
+  const std::set<Workers::Slot> taken;
+  const bool is_coming_together;
+};
+
+std::string Condition(const Parts& parts, const Host& host, const Surroundings& around) {
   if (host.away.has_value()) return "its agent is awaited";
   if (host.held && !host.drain.has_value()) return "waits until it is offered to the job";
   if (host.drain.has_value()) {
     // See WantedChange.
-    if (host.live == 0 && !host.ended && parts.commits.AloneHasCommit(host)) {
+    if (host.live == 0 && !host.ended && around.elsewhere.IsAlone(host)) {
       return absl::StrCat("draining: ", host.drain->reason, "; it stays to give commit ",
                           CommitNumber(host.commit), " to a host that comes");
     }
-    const bool awaits = !parts.epochs.changing.has_value() && !parts.standing.ComingTogether() &&
+    const bool awaits = !parts.epochs.changing.has_value() && !around.is_coming_together &&
                         host.live > 0 && parts.last_time < host.drain->PatienceEnds();
     return absl::StrCat("draining: ", host.drain->reason,
                         parts.epochs.changing.has_value()
@@ -63,7 +74,7 @@ std::string Condition(const Parts& parts, const Host& host,
   }
   int resting = 0;
   for (int slot = 0; slot < host.slots.slots; ++slot) {
-    if (taken.count({parts.hosts.IndexOf(host), slot}) == 0 &&
+    if (around.taken.count({parts.hosts.IndexOf(host), slot}) == 0 &&
         parts.health.RestsUntil(host.slots.host, slot, parts.last_time) != absl::InfinitePast()) {
       ++resting;
     }
@@ -130,13 +141,13 @@ Membership::View Describe(const Parts& parts) {
   view.has_begun = parts.epochs.has_begun;
   view.waits_for = WaitsFor(parts);
   view.waits_until = WaitsUntil(parts, view.waits_for);
-  const std::set<std::pair<int, int>> taken = parts.workers.TakenSlots();
+  const Surroundings around(parts);
   for (const Host& host : parts.hosts) {
     Membership::HostView& added = view.hosts.emplace_back();
     added.host = host.slots;
     added.attached = host.agent.has_value();
     added.awaited = host.away.has_value();
-    if (parts.elastic() || host.held) added.condition = Condition(parts, host, taken);
+    if (parts.elastic() || host.held) added.condition = Condition(parts, host, around);
     if (host.drain.has_value() && host.live > 0) added.leaves_at = host.drain->deadline;
   }
   for (const Worker& worker : parts.workers) {
