@@ -39,6 +39,7 @@ def sources(root: Path) -> list[Suite]:
         check("Dockerfiles", ".dev/venv-lint/bin/hadolint", "Dockerfile", "examples/kubernetes/Dockerfile"),
         check("clang-tidy of what has changed", "tools/lint", "--changed"),
         bazel("C++ tests", "//..."),
+        bazel("growth of costs", "--config=counted", "//tests/complexity/..."),
         check("build", "tools/build"),
         check("documentation", "tools/docs"),  # which asks the programs for their options
         # Last, as it needs the newest torch, which is fetched meanwhile.
