@@ -1,5 +1,6 @@
 """Mutants of a source text: copies in which one small thing is wrong. Pure."""
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -62,18 +63,29 @@ _PYTHON_STATEMENT = re.compile(
 def mutants_of(text: str, is_python: bool) -> list[Mutant]:
     """Returns all mutants of a source, in the order of its lines."""
     found = []
+    texts = _lines_of_texts(text) if is_python else set()
     for number, line in enumerate(text.split("\n"), 1):
-        if _is_code(line, is_python):
+        if number not in texts and _is_code(line, is_python):
             found += [
                 Mutant(number, line, after) for after in dict.fromkeys(_changed(line, is_python)) if after != line
             ]
     return found
 
 
+def _lines_of_texts(text: str) -> set[int]:
+    """Returns the lines of docstrings and of other texts that stand alone."""
+    alone = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ]
+    return {line for node in alone for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+
+
 def _is_code(line: str, is_python: bool) -> bool:
     own = line.strip()
     if is_python:
-        return bool(own) and not own.startswith(("#", '"', "import ", "from ", "@"))
+        return bool(own) and not own.startswith(("#", "import ", "from ", "@"))
     return bool(own) and not own.startswith(("//", "#", "namespace", "using ", "template", "static_assert"))
 
 
