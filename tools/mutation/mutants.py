@@ -121,8 +121,8 @@ def _negated(code: str, comment: str, is_python: bool) -> Iterator[str]:
     if is_python:
         for match in re.finditer(r"\bnot (?!in\b|None\b)", code):
             yield code[: match.start()] + code[match.end() :] + comment
-        if match := re.match(r"^(\s*(?:el)?if )(.+):$", code):
-            yield f"{match[1]}not ({match[2]}):{comment}"
+        if condition := re.match(r"^(\s*(?:el)?if )(.+):$", code):
+            yield f"{condition[1]}not ({condition[2]}):{comment}"
         return
     for match in re.finditer(r"!(?=[\w(])", code):
         yield code[: match.start()] + code[match.end() :] + comment
