@@ -208,7 +208,7 @@ ELSEWHERE = {
     ),
     r"srun (-n ?4 |(-N|--nodes=)2 --ntasks-per-node=4 )?python train\.py": (
         "tests/cluster/slurm_tasks_test.py",
-        '["srun", *options, "python", SCRIPT',
+        '["srun", *options, "python", script',
     ),
     r"sbatch (--nodes=8 )?train\.sbatch python train\.py.*": (SLURM, "train.sbatch"),
     r"srun --no-kill --kill-on-bad-exit=0 --wait=0": (SLURM, "train.sbatch"),
