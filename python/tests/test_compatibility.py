@@ -1,5 +1,5 @@
 """docs/compatibility.md is complete: nothing blank, every test named is there, every name exported
-has an entry. Runs in one process."""
+has an entry. So are the tests of past faults. Runs in one process."""
 
 import pathlib
 import re
@@ -12,6 +12,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "compatibility.md"
 CASES = HERE / "data" / "horovods_cases.md"
+PAST_FAULTS = ROOT / "docs" / "design" / "past_faults.md"
+SCENARIOS = ROOT / "tests" / "simulation" / "testdata"
 
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the package's tests stand alone")
 
@@ -70,6 +72,17 @@ def test_every_case_of_horovods_has_a_test_or_a_reason():
     assert [row for row in cases if len(row) != 3 or not (row[1] or row[2])] == []
     tests = {each for row in cases for each in re.findall("`([^`]+)`", row[1])}
     assert sorted(each for each in tests if not is_there(each)) == []
+
+
+def test_every_past_fault_has_a_test_that_is_there():
+    faults = [row for row in rows(PAST_FAULTS) if row[0] != "fault"]
+    tests = {fault: re.findall("`([^`]+)`", held_by) for fault, held_by in faults}
+    assert len(tests) == len(faults) > 100
+    assert sorted(fault for fault, those in tests.items() if not those) == []
+    missing = {
+        each for those in tests.values() for each in those if not (SCENARIOS / each).exists() and not is_there(each)
+    }
+    assert sorted(missing) == []
 
 
 def test_every_name_has_an_entry():

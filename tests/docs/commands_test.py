@@ -144,6 +144,20 @@ ELSEWHERE = {
     r"pip install tf-keras": ("tools/setup", "tf-keras=="),
     r"\./tools/bench/run allreduce( .*)?": (BENCHMARKS, 'bench("collectives.py", "allreduce"'),
     r"\./tools/bench/run threads --rounds \d": (BENCHMARKS, '"threads.py"'),
+    # What docs/reliability.md promises
+    r"tools/run --torch debian pytest tests/(cluster|e2e)/.*": ("tools/gate/table.py", '"tests/cluster", root=True'),
+    r"KILLS=\d+ tools/run --torch debian pytest tests/torch_distributed/backend_test\.py": (
+        "tools/gate/table.py",
+        '"tests/torch_distributed/{name}_test.py"',
+    ),
+    r"tools/run --torch debian python python/tests/run_ranks\.py 1 .*": (
+        "tools/gate/suite.py",
+        '"python/tests/run_ranks.py"',
+    ),
+    r"bazel run -c opt //tests/simulation:simulate .*": (
+        "tests/simulation/control_plane_test.cc",
+        "RunWithSuccessors(seed",
+    ),
     # Examples
     r"horovodrun -np \d (--min-np 1 )?python examples/(pytorch|numpy)_(?!lightning)\w+\.py.*": (
         "tests/e2e/examples_test.py",
@@ -295,6 +309,7 @@ NOT_RUN = {
     r"(systemctl|journalctl) .*": SYSTEMD,
     r"bsub .*": "needs LSF; tests/cluster/schedulers_test.py plays what horovodrun finds in its jobs",
     r"qsub .*": "needs PBS or Grid Engine; tests/cluster/schedulers_test.py plays what horovodrun finds in their jobs",
+    r"tools/faults/run .*": "does harm to a job for minutes, at random",
     r"\./tools/bench/run( --quick)?": "measures for minutes; the parts that the pages name run here, for one round",
     r"torchrun --nnodes 2 .*": "how the reader's script was started before; needs two machines",
     r"torchrun --nproc_per_node (auto train\.py|4 -m package\.train)": "how the reader's script was started before",
@@ -407,6 +422,12 @@ def test_every_entry_of_the_classes_is_needed():
 @pytest.mark.parametrize("file, part", sorted(set(ELSEWHERE.values())))
 def test_other_file_runs_it(file, part):
     assert part in (ROOT / file).read_text()
+
+
+def test_tests_of_a_command_are_there():
+    files = {file for command in COMMANDS for file in re.findall(r"(?:python/)?tests/\S+\.py", command.text)}
+    assert len(files) > 10
+    assert sorted(file for file in files if not (ROOT / file).exists()) == []
 
 
 @pytest.mark.parametrize(

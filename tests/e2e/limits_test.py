@@ -65,3 +65,16 @@ def test_workers_are_taken_before_their_agent_when_memory_runs_out(start):
 def test_a_score_that_the_user_gives_a_worker_stays(start):
     pids = start("sh", "-c", 'echo 321 >/proc/self/oom_score_adj; exec "$@"', "sh")
     assert oom_score(pids["worker"]) == 321
+
+
+def test_a_limit_of_file_sizes_costs_the_files_alone(horovodrun, tmp_path):
+    """Not the programs, which the kernel would end with SIGXFSZ."""
+    flags = ["-np", "2", "--output-filename", tmp_path / "output", "--event-log", tmp_path / "events"]
+    (tmp_path / "events").write_text("x" * 4096)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))  # noqa: E731
+    done = horovodrun.run(*flags, sys.executable, "-c", "print('x' * 63 * 1000)", preexec_fn=limit)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("x" * 63 * 1000) == 2
+    lines = [line for line in done.stderr.splitlines() if "File too large" in line]
+    assert sorted("events" in line for line in lines) == [False, True], done.stderr
+    assert sorted("output/rank." in line for line in lines) == [False, True], done.stderr
