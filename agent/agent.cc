@@ -61,7 +61,11 @@ void BlockAgentSignals() {
 
 Agent::Agent(EventLoop& loop, output::AgentOutput& output, OpenLink open_link,
              AgentSettings settings)
-    : loop_(loop), output_(output), open_link_(std::move(open_link)), settings_(settings) {
+    : loop_(loop),
+      output_(output),
+      open_link_(std::move(open_link)),
+      settings_(settings),
+      drain_grace_(settings.drain_grace) {
   const sigset_t signals = AgentSignals();
   signals_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   output_.set_on_idle([this] { OnOutputIdle(); });
@@ -319,6 +323,10 @@ void Agent::HandOver(uint64_t worker_id, pid_t asker,
     // it is not detected that it executes another program.
     const absl::StatusOr<int> page = workers_->WatchProcess(worker_id);
     if (page.ok()) response.page = *page;
+    if (bootstrap_.is_rehearsal()) {
+      const absl::StatusOr<int> faults = workers_->OfferFaultPage(worker_id);
+      if (faults.ok()) response.faults = *faults;
+    }
   }
   if (!welcome_->elastic()) return;
   // Without an arena this worker's commits are lost with it; a rollback then uses other workers'
@@ -352,6 +360,8 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
       return workers_->Sample(command.sample().worker_id());
     case pb::AgentCommand::kSignal:
       return PassOn(command.signal().number());
+    case pb::AgentCommand::kFault:
+      return OnFault(command.fault());
     case pb::AgentCommand::kKeep:
       return OnKeep(command.keep());
     case pb::AgentCommand::kHold:

@@ -127,6 +127,14 @@ class Agent {
   void TellLeft();
   uint64_t NewestCommit();
 
+  // ---- A rehearsal: agent_faults.cc
+  void OnFault(const pb::Fault& fault);
+  void AwaitHarm(const pb::Fault& fault);
+  void EndHarm(const pb::Fault& fault);
+  void AnswerFault(uint64_t fault, const std::string& problem);
+  void NoticePreemption(const pb::Fault& fault);
+  void LoseHost();
+
   // ---- Ending: agent_end.cc
   void OnSignal();
   void PassOn(int notice);
@@ -179,6 +187,8 @@ class Agent {
   std::unique_ptr<Attachment> attachment_;
   std::optional<pb::AgentWelcome> welcome_;
   std::string drain_reason_;
+  uint64_t awaited_fault_ = 0;  // that a worker is to do to itself; 0: none
+  absl::Duration drain_grace_;  // of the drain that this agent asks for; zero: the job's own
   int terms_[2] = {0, 0};    // SIGTERMs that request a drain: [0] from others, [1] from the guard
   bool hurried_ = false;     // the drain is not to wait for the next commit
   std::set<int> passed_on_;  // the notices of the last moments

@@ -107,7 +107,7 @@ void Agent::Drain(const std::string& reason) {
   attachment_->Send(DrainMessage());
   // The daemon normally ends this host's part of the job within the grace period. The timer is the
   // fallback for a daemon that does not.
-  absl::Duration grace = settings_.drain_grace;
+  absl::Duration grace = drain_grace_;
   if (grace <= absl::ZeroDuration()) grace = absl::Milliseconds(welcome_->drain_grace_ms());
   if (grace <= absl::ZeroDuration()) grace = kDrainGrace;
   loop_.After(grace + settings_.drain_margin, [this] {
@@ -118,7 +118,7 @@ void Agent::Drain(const std::string& reason) {
 pb::AgentMessage Agent::DrainMessage() const {
   pb::AgentMessage message;
   message.mutable_draining()->set_grace_ms(
-      static_cast<uint32_t>(absl::ToInt64Milliseconds(settings_.drain_grace)));
+      static_cast<uint32_t>(absl::ToInt64Milliseconds(drain_grace_)));
   message.mutable_draining()->set_reason(drain_reason_);
   message.mutable_draining()->set_at_once(hurried_);
   return message;

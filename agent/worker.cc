@@ -19,6 +19,28 @@ constexpr int kOomScoreMore = 100;
 
 constexpr uint32_t kMostRanks = 1 << 20;
 
+using rehearsal::page::FaultPage;
+
+// What the worker's process does to itself; nullopt: it does nothing of that.
+std::optional<FaultPage::Order> OrderOf(pb::Fault::Kind kind) {
+  switch (kind) {
+    case pb::Fault::EXCEPTION:
+      return FaultPage::Order::kException;
+    case pb::Fault::SLOW_RANK:
+      return FaultPage::Order::kSlowRank;
+    case pb::Fault::SLOW_LINK:
+      return FaultPage::Order::kSlowLink;
+    case pb::Fault::CUT_LINK:
+      return FaultPage::Order::kCutLink;
+    case pb::Fault::WRONG_VALUE:
+      return FaultPage::Order::kWrongValue;
+    case pb::Fault::FULL_DISK:
+      return FaultPage::Order::kFullDisk;
+    default:
+      return std::nullopt;
+  }
+}
+
 constexpr char kReplacedFor[] =
     "it executed another program (exec) without hvd.shutdown(), and no hvd.init() followed in "
     "60 s; call hvd.shutdown() before exec, or start the program as a child";
@@ -110,6 +132,44 @@ absl::StatusOr<int> Worker::WatchProcess() {
 absl::StatusOr<int> Worker::OfferStackPipe() {
   ASSIGN_OR_RETURN(probe_, inspection::StackProbe::Create(loop_, asker_->pid()));
   return probe_->fd();
+}
+
+absl::StatusOr<int> Worker::OfferFaultPage() {
+  // Another process of this worker, such as one that it executes, continues with the same page.
+  if (faults_ == nullptr) {
+    ASSIGN_OR_RETURN(faults_, rehearsal::page::FaultPage::Create());
+  }
+  return faults_->fd();
+}
+
+pid_t Worker::Victim() const {
+  return asker_.has_value() && !asker_->HasEnded() ? asker_->pid() : pid();
+}
+
+absl::Status Worker::Harm(const pb::Fault& fault) {
+  if (!process_->running()) return absl::FailedPreconditionError("its process has ended");
+  // Neither is an order of this agent's: the worker must count as any that the kernel or a user
+  // kills or stops.
+  if (fault.kind() == pb::Fault::KILL || fault.kind() == pb::Fault::STOP) {
+    const bool stops = fault.kind() == pb::Fault::STOP;
+    if (stops) paused_by_harm_ = Victim();
+    if (kill(Victim(), stops ? SIGSTOP : SIGKILL) == 0) return absl::OkStatus();
+    return absl::FailedPreconditionError("its process has ended");
+  }
+  const std::optional<FaultPage::Order> order = OrderOf(fault.kind());
+  if (!order.has_value()) return absl::FailedPreconditionError("no worker can do that");
+  if (faults_ == nullptr) return absl::FailedPreconditionError("it has not called hvd.init()");
+  faults_->Give(*order, absl::Milliseconds(fault.delay_ms()));
+  return absl::OkStatus();
+}
+
+void Worker::EndHarm() {
+  if (faults_ != nullptr) faults_->Withdraw();
+  // Only if it is still that process.
+  if (paused_by_harm_.has_value() && process_->running() && *paused_by_harm_ == Victim()) {
+    kill(*paused_by_harm_, SIGCONT);
+  }
+  paused_by_harm_.reset();
 }
 
 void Worker::Sample(std::function<void(inspection::StackSample)> answer) {

@@ -18,6 +18,7 @@
 #include "base/os/liveness_watch.h"
 #include "base/os/other_process.h"
 #include "proto/agent.pb.h"
+#include "rehearsal/page/fault_page.h"
 #include "rendezvous/bootstrap/worker_word.h"
 
 namespace hvd::agent {
@@ -82,6 +83,19 @@ class Worker {
   // Errors: those of StackProbe::Create.
   absl::StatusOr<int> OfferStackPipe();
 
+  // In a rehearsal: the page of the faults that the followed process does to itself; borrowed.
+  // Errors: those of FaultPage::Create.
+  absl::StatusOr<int> OfferFaultPage();
+
+  // Does the harm to the followed process, or orders it from that process.
+  // Errors:
+  //   - FailedPrecondition: the process has ended, or has no page yet; says which.
+  absl::Status Harm(const pb::Fault& fault);
+  // Whether the harm that was ordered last has been done.
+  bool IsHarmed() const { return faults_ == nullptr || faults_->done(); }
+  // Ends a harm that lasts.
+  void EndHarm();
+
   // Samples the worker's stack; see StackProbe::Ask.
   void Sample(std::function<void(inspection::StackSample)> answer);
 
@@ -109,6 +123,7 @@ class Worker {
   process::WorkerProcess::Callbacks Listen();
   void TakeLine(absl::string_view line, bool is_stderr);
   void Kill();
+  pid_t Victim() const;
   void OnDeath();
   pb::WorkerExited Report(const process::ProcessEnd& end) const;
 
@@ -124,7 +139,9 @@ class Worker {
   std::unique_ptr<os::LivenessWatch> watch_;
   std::shared_ptr<int> watch_token_;               // expired for callbacks from earlier watches
   std::unique_ptr<inspection::StackProbe> probe_;  // of asker_, or nullptr
-  int stopped_checks_ = 0;                         // in a row
+  std::unique_ptr<rehearsal::page::FaultPage> faults_;
+  std::optional<pid_t> paused_by_harm_;
+  int stopped_checks_ = 0;  // in a row
   // The followed process that was lost without hvd.shutdown(), and may execute another program;
   // empty: there is none, or it has ended.
   std::optional<os::OtherProcess> replaced_;

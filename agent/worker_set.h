@@ -66,6 +66,13 @@ class WorkerSet {
   bool Follow(uint64_t id, pid_t asker) { return workers_.at(id)->Follow(asker); }
   absl::StatusOr<int> WatchProcess(uint64_t id) { return workers_.at(id)->WatchProcess(); }
   absl::StatusOr<int> OfferStackPipe(uint64_t id) { return workers_.at(id)->OfferStackPipe(); }
+  absl::StatusOr<int> OfferFaultPage(uint64_t id) { return workers_.at(id)->OfferFaultPage(); }
+
+  // The worker, or nullptr: it has ended. Borrowed until the loop goes on.
+  Worker* Find(uint64_t id) {
+    const auto found = workers_.find(id);
+    return found == workers_.end() ? nullptr : found->second.get();
+  }
 
   // As Worker::SetOutputRank. REQUIRES: Has(id).
   void SetOutputRank(uint64_t id, uint32_t rank) { workers_.at(id)->SetOutputRank(rank); }

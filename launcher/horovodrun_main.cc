@@ -11,8 +11,10 @@
 #include "base/clock.h"
 #include "base/console/terminal_line.h"
 #include "base/env.h"
+#include "base/fd.h"
 #include "base/mutex_checks.h"
 #include "base/os/process_limits.h"
+#include "base/os/protected_open.h"
 #include "base/status_macros.h"
 #include "base/text/names.h"
 #include "base/version.h"
@@ -99,8 +101,19 @@ absl::StatusOr<std::unique_ptr<rendezvous::reporting::EventLog>> OpenEventLog(
   return rendezvous::reporting::EventLog::Open(options.event_log);
 }
 
+// Invalid: the options name no file.
+absl::StatusOr<Fd> OpenInjectReport(const plan::JobPlan& plan) {
+  if (!plan.rehearsal.has_value() || plan.rehearsal->report.empty()) return Fd();
+  const std::string& path = plan.rehearsal->report;
+  absl::StatusOr<Fd> file = os::OpenOutputFile(path, os::OldContent::kDropped, 0644);
+  if (file.ok()) return file;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--inject-report: can't write ", path, ": ", file.status().message()));
+}
+
 job::JobDependencies DependenciesOf(const plan::JobPlan& plan,
-                                    rendezvous::reporting::EventLog* event_log) {
+                                    rendezvous::reporting::EventLog* event_log,
+                                    const Fd& inject_report) {
   job::JobDependencies dependencies;
   dependencies.start_server = [](rendezvous::server::ServerOptions o) {
     return rendezvous::server::Server::Start(std::move(o));
@@ -110,6 +123,11 @@ job::JobDependencies DependenciesOf(const plan::JobPlan& plan,
     return job::SearchHosts(plan, found);
   };
   dependencies.event_log = event_log;
+  if (inject_report.valid()) {
+    dependencies.write_report = [fd = inject_report.get()](const std::string& json) {
+      return WriteAll(fd, json);
+    };
+  }
   return dependencies;
 }
 
@@ -137,6 +155,7 @@ absl::StatusOr<int> Run(const cli::Options& options, const Environment& environm
   ASSIGN_OR_RETURN(const std::vector<Fd> runtime_files, plan::OpenRuntimeFiles(plan));
   ASSIGN_OR_RETURN(const std::unique_ptr<rendezvous::reporting::EventLog> event_log,
                    OpenEventLog(options));
+  ASSIGN_OR_RETURN(const Fd inject_report, OpenInjectReport(plan));
   // Declared before the watcher and the sink, whose callbacks post to it.
   job::JobEventQueue events;
   ASSIGN_OR_RETURN(
@@ -147,7 +166,7 @@ absl::StatusOr<int> Run(const cli::Options& options, const Environment& environm
   output.OnBroken([&events](bool is_stderr, int error) {
     events.Post(job::OutputIsBroken{is_stderr, error});
   });
-  return job::RunJob(plan, DependenciesOf(plan, event_log.get()), events, output);
+  return job::RunJob(plan, DependenciesOf(plan, event_log.get(), inject_report), events, output);
 }
 
 int Main(const std::vector<std::string>& args) {

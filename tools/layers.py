@@ -61,6 +61,9 @@ ALLOWED = {
         *BASE, "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
         "rendezvous/security", "rendezvous/reporting", "rendezvous/store", "rendezvous/etcd", "base/settings", "options",
     ],
+    "rehearsal": ["base/ids.h", "base/status_macros.h", "base/text", "rendezvous/lifecycle", "rendezvous/membership"],
+    "rehearsal/page": [*BASE],
+    "rehearsal/worker": [*BASE, "collectives", "rehearsal/page"],
     "agent/protocol": [*BASE, "proto"],
     "agent/output": [*BASE, "base/console", "proto", "agent/protocol"],
     "agent/inspection": [*BASE, "proto", "agent/output"],
@@ -72,16 +75,21 @@ ALLOWED = {
     "agent": [
         *BASE, "proto", "rendezvous/bootstrap", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",
         "agent/protocol", "agent/output", "agent/inspection", "agent/process", "agent/copies", "agent/restarter", "base/settings", "options",
+        "rehearsal/page",
     ],
     "launcher/allocation": ["base"],
     "launcher/discovery": [*BASE, "rendezvous/membership"],
     "launcher/spawn": [*BASE, "proto", "agent/protocol"],
     "launcher/report": [*BASE, "base/console", "proto", "rendezvous/membership", "rendezvous/reporting"],
     "launcher/cli": [*BASE, "base/settings", "options", "rendezvous/placement", "launcher/allocation"],
-    "launcher/plan": [*BASE, "base/settings", "rendezvous/membership", "launcher/allocation", "launcher/cli", "launcher/discovery", "launcher/spawn"],
+    "launcher/plan": [
+        *BASE, "base/settings", "rendezvous/membership", "launcher/allocation", "launcher/cli", "launcher/discovery", "launcher/spawn",
+        "rehearsal",
+    ],
+    "launcher/faults": [*BASE, "proto", "rendezvous/server", "rendezvous/membership", "launcher/plan", "rehearsal"],
     "launcher/job": [
         *BASE, "base/console", "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/reporting",
-        "rendezvous/security", "launcher/plan", "launcher/discovery", "launcher/spawn", "launcher/report",
+        "rendezvous/security", "launcher/plan", "launcher/discovery", "launcher/spawn", "launcher/report", "launcher/faults",
     ],
     "launcher": [
         *BASE, "base/console", "proto", "rendezvous/client", "rendezvous/placement", "rendezvous/reporting", "rendezvous/security",
@@ -129,6 +137,7 @@ ALLOWED = {
         "collectives/hierarchical", "collectives/adasum", "collectives/messages",
         "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
         "worker_runtime/engine", "worker_runtime/session", "worker_runtime/commit_store", "worker_runtime/group",
+        "rehearsal/page", "rehearsal/worker",
     ],
     # The libraries that TensorFlow and JAX load. They find the runtime at run time, by its C ABI.
     "frameworks": ["worker_runtime/api/hvd_c_api.h"],
@@ -140,6 +149,7 @@ ALLOWED = {
 # Folders whose code is a function of its arguments: no thread, lock, socket, clock, file, environment or log. Their files, except tests, include only
 # these headers from outside of the tree. Headers of the tree are checked by ALLOWED.
 PURE = [
+    "rehearsal",
     "rendezvous/lifecycle", "rendezvous/membership", "rendezvous/membership/decisions", "rendezvous/membership/transitions",
     "rendezvous/membership/views", "rendezvous/phrases", "rendezvous/placement", "rendezvous/policy",
     "worker_runtime/negotiation", "worker_runtime/negotiation/tuning",

@@ -41,6 +41,7 @@ class Parser {
     DeclareHosts();
     elastic_.Declare(flags_);
     DeclareRestart();
+    DeclareRehearsal();
     DeclareOutput();
     runtime_.Declare(flags_);
     DeclareOpposites();
@@ -65,6 +66,7 @@ class Parser {
   void DeclareGeneral();
   void DeclareHosts();
   void DeclareRestart();
+  void DeclareRehearsal();
   void DeclareOutput();
   void DeclareOpposites();
   void DeclareFooter();
@@ -92,6 +94,7 @@ class Parser {
   bool NamesHosts() const { return !options_.hosts.empty() || !options_.hostfile.empty(); }
   absl::Status Check() const;
   absl::Status CheckRestart() const;
+  absl::Status CheckRehearsal() const;
 
   const Environment& environment_;
   options::FlagTable flags_;
@@ -185,6 +188,14 @@ void Parser::DeclareRestart() {
   flags_.Flag("--elastic-restart",
               "Start all ranks again in each world, as torchrun: for scripts without hvd.elastic",
               [this] { options_.restarts = true; });
+}
+
+// Not among the settings of --config-file: harm needs a word on the command line.
+void Parser::DeclareRehearsal() {
+  Text("--inject", "FILE", "Rehearse: do the harm of this campaign to the job (docs/rehearsal.md)",
+       &options_.inject);
+  Text("--inject-report", "FILE", "Write what came of each fault of --inject, as JSON",
+       &options_.inject_report);
 }
 
 void Parser::DeclareOutput() {
@@ -379,6 +390,25 @@ absl::Status Parser::CheckRestart() const {
   return absl::InvalidArgumentError(absl::StrCat("--elastic-restart ", wrong));
 }
 
+absl::Status Parser::CheckRehearsal() const {
+  std::string wrong;
+  if (options_.inject.empty()) {
+    if (options_.inject_report.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("--inject-report needs --inject, whose report it is");
+  }
+  if (options_.handover_fd >= 0) {
+    wrong = "is for the command line: a program that calls horovod.run can't ask for harm";
+  } else if (!options_.elastic.has_value()) {
+    wrong =
+        "is for elastic jobs: give --min-np, --max-np or --host-discovery-script as well; the "
+        "first failure of a static job ends it";
+  } else if (options_.restarts) {
+    wrong = "needs commits, by which it judges what was lost: no --elastic-restart";
+  }
+  if (wrong.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--inject ", wrong));
+}
+
 absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
                                       const std::vector<std::string>& defaults) {
   ASSIGN_OR_RETURN(options::FlagTable::Result result, flags_.Parse(args, defaults));
@@ -396,6 +426,7 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
   ASSIGN_OR_RETURN(options_.output, output_.Finish());
   options_.tunables = runtime_.variables();
   RETURN_IF_ERROR(CheckRestart());
+  RETURN_IF_ERROR(CheckRehearsal());
   return std::move(options_);
 }
 

@@ -40,6 +40,8 @@ struct Options {
   std::string event_log;    // a file; empty: none
   std::string metrics;      // an address to serve them at; empty: none
   OutputOptions output;
+  std::string inject;         // the file of a campaign of faults; empty: no rehearsal
+  std::string inject_report;  // a file; empty: none
   bool verbose = false;
   bool dry_run = false;         // only print what would be done
   bool end_with_stdin = false;  // the job is stopped at the end of stdin

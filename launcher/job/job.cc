@@ -16,6 +16,7 @@
 #include "base/text/duration_text.h"
 #include "base/text/names.h"
 #include "launcher/job/job_run.h"
+#include "proto/agent.pb.h"
 #include "rendezvous/server/status_pages.h"
 
 namespace hvd::launcher::job {
@@ -54,6 +55,7 @@ int JobRun::Run() {
   if (elastic_.has_value() && server_ != nullptr) last_view = server_->Describe();
   server_.reset();
   Report(last_view);
+  ReportRehearsal(last_view);
   if (dependencies_.event_log != nullptr) {
     dependencies_.event_log->Flush();
     dependencies_.event_log->OnLost(nullptr);
@@ -80,6 +82,9 @@ void JobRun::Start() {
         if (dependencies_.event_log != nullptr) dependencies_.event_log->Write(notice);
         if (IsNewWorld(notice)) filter_.AwaitRanks();
         events_.Post(NoticeHappened{notice, clock_.Now()});
+      },
+      [this](const pb::FaultDone& done) {
+        events_.Post(FaultIsDone{done.fault_id(), done.problem(), clock_.Now()});
       });
   if (!daemon.ok()) return Fail(daemon.status().message(), 1);
   daemon_ = *std::move(daemon);
@@ -123,6 +128,10 @@ absl::Status JobRun::StartFleet() {
 
 void JobRun::StartElasticFleet() {
   status_.emplace(output_, *server_, clock_);
+  if (plan_.rehearsal.has_value()) {
+    rehearsal_.emplace(*plan_.rehearsal, plan_.elastic->spec.drain_grace, *server_, clock_,
+                       [this](const std::string& line) { SayLine(line); });
+  }
   elastic_.emplace(
       fleet_, *server_, clock_,
       [this](const plan::PlannedHost& host) {
@@ -143,6 +152,7 @@ absl::Time JobRun::NextDeadline() const {
   absl::Time deadline = std::min({deadline_, lost_deadline_, reader_deadline_});
   if (!Ending()) deadline = std::min(deadline, waiting_.NextDue());
   if (status_.has_value()) deadline = std::min(deadline, status_->NextDue());
+  if (rehearsal_.has_value() && !Ending()) deadline = std::min(deadline, rehearsal_->NextDue());
   return elastic_.has_value() && !Ending() ? std::min(deadline, elastic_->NextDue()) : deadline;
 }
 
@@ -216,6 +226,7 @@ void JobRun::On(const JobHasFinished& event) {
 }
 
 void JobRun::On(const NoticeHappened& event) {
+  if (rehearsal_.has_value()) rehearsal_->Take(event.notice, event.when);
   if (IsNewWorld(event.notice)) UpdateRanks();
   if (status_.has_value()) status_->WakeUp();
   waiting_.WakeUp(clock_.Now());
@@ -244,6 +255,10 @@ void JobRun::UpdateRanks() {
     for (const auto& worker : host.workers) ranks[worker.id.value()] = worker.rank;
   }
   filter_.SetRanks(std::move(ranks));
+}
+
+void JobRun::On(const FaultIsDone& event) {
+  if (rehearsal_.has_value()) rehearsal_->Answer(event.fault, event.problem, event.when);
 }
 
 void JobRun::On(const HostsFound& event) {
@@ -330,6 +345,7 @@ void JobRun::OnDeadline() {
   if (now >= reader_deadline_) return CheckReader();
   if (Ending() && now >= deadline_) return Escalate();
   if (Ending()) return;
+  if (rehearsal_.has_value() && now >= rehearsal_->NextDue()) return rehearsal_->Look();
   if (phase_ == Phase::kDraining && now >= deadline_) {
     return Stop("the daemon has not ended it in time", exit_code_ == 0 ? kTerminated : exit_code_,
                 absl::ZeroDuration());

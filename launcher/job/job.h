@@ -26,12 +26,14 @@ struct JobDependencies {
   // Needed if the plan's source is dynamic: SearchHosts for the plan, or a test's replacement.
   std::function<std::unique_ptr<HostSearch>(OnHostsFound)> search_hosts;
   rendezvous::reporting::EventLog* event_log = nullptr;  // may be null
+  // Writes the report of a rehearsal; null: there is no file for it.
+  std::function<absl::Status(const std::string& json)> write_report;
 };
 
 // Runs the job to its end and returns horovodrun's exit code: that of the verdict; 2 if a host
 // could not be used (elastic: no host could be used) and so no worker was started; 128 + signal
-// after a stop signal. On return all started processes have ended, and all output has been written
-// or dropped.
+// after a stop signal; 70 if a rehearsal was not as promised. On return all started processes have
+// ended, and all output has been written or dropped.
 //
 // The caller posts stop signals to `events`, and must set the OnBroken callback of `output` to post
 // there too.

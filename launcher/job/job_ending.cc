@@ -167,6 +167,18 @@ void JobRun::Report(const rendezvous::membership::Membership::View& view) {
   output_.Say(report::RootCauseBlock(*verdict_));
 }
 
+void JobRun::ReportRehearsal(const rendezvous::membership::Membership::View& view) {
+  if (!plan_.rehearsal.has_value()) return;
+  // Not even begun: the reason was said.
+  if (!rehearsal_.has_value()) return;
+  const faults::JobRehearsal::End end = rehearsal_->Finish(view, exit_code_, was_stopped_);
+  output_.Say(end.table);
+  const absl::Status written =
+      dependencies_.write_report ? dependencies_.write_report(end.json) : absl::OkStatus();
+  if (!written.ok()) SayLine(absl::StrCat("error: --inject-report: ", written.message()));
+  exit_code_ = written.ok() || was_stopped_ ? end.exit_code : faults::JobRehearsal::kNotAsPromised;
+}
+
 // Waits until all output has been written. A stop signal drops the rest, and so does the time if
 // this process is to end soon. A broken stream produces one more message, so one more
 // OutputIsDrained is awaited for it.

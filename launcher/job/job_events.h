@@ -60,10 +60,16 @@ struct OutputIsBroken {
   int error = 0;  // of errno
 };
 struct OutputIsDrained {};
+// An agent's answer to a fault of a rehearsal.
+struct FaultIsDone {
+  uint64_t fault = 0;
+  std::string problem;  // why it could not be done; empty: it was
+  absl::Time when;
+};
 
-using JobEvent =
-    std::variant<AgentIsReady, AgentHasRefused, AgentHasExited, JobHasFinished, NoticeHappened,
-                 HostsFound, StopSignal, NoticeSignal, OutputIsBroken, OutputIsDrained>;
+using JobEvent = std::variant<AgentIsReady, AgentHasRefused, AgentHasExited, JobHasFinished,
+                              NoticeHappened, HostsFound, StopSignal, NoticeSignal, OutputIsBroken,
+                              OutputIsDrained, FaultIsDone>;
 
 // The event of a signal that StopSignalWatcher tells.
 JobEvent EventOf(int signal);

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "base/console/output_sink.h"
 #include "base/net/http_listener.h"
+#include "launcher/faults/job_rehearsal.h"
 #include "launcher/job/agent_fleet.h"
 #include "launcher/job/elastic_fleet.h"
 #include "launcher/job/job.h"
@@ -79,6 +80,7 @@ class JobRun {
   void On(const NoticeSignal& event);
   void On(const OutputIsBroken& event);
   void On(const OutputIsDrained&) {}  // Flush waits for it
+  void On(const FaultIsDone& event);
 
   void OnDeadline();
   void CheckRefused();
@@ -107,6 +109,7 @@ class JobRun {
   void Escalate();
   std::string LastLine(const rendezvous::membership::Membership::View& view) const;
   void Report(const rendezvous::membership::Membership::View& view);
+  void ReportRehearsal(const rendezvous::membership::Membership::View& view);
   void Flush();
 
   bool Ending() const { return phase_ >= Phase::kEnding; }
@@ -128,9 +131,10 @@ class JobRun {
   std::unique_ptr<rendezvous::server::Server> server_;
   std::unique_ptr<net::HttpListener> metrics_;
   RankFilter filter_;
-  AgentFleet fleet_;                     // ends before the server
-  std::optional<ElasticFleet> elastic_;  // of an elastic job, once the daemon runs
-  std::optional<JobStatus> status_;      // likewise
+  AgentFleet fleet_;                               // ends before the server
+  std::optional<ElasticFleet> elastic_;            // of an elastic job, once the daemon runs
+  std::optional<JobStatus> status_;                // likewise
+  std::optional<faults::JobRehearsal> rehearsal_;  // likewise, of a rehearsal
   std::unique_ptr<HostSearch> search_;
   SearchWarnings search_warnings_;
   rendezvous::reporting::JobSummary progress_;

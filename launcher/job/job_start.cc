@@ -24,7 +24,8 @@ absl::StatusOr<StartedDaemon> StartDaemon(
     const std::function<absl::StatusOr<std::unique_ptr<rendezvous::server::Server>>(
         rendezvous::server::ServerOptions)>& start_server,
     std::function<void(const rendezvous::membership::Verdict&)> on_finished,
-    std::function<void(const rendezvous::membership::Notice&)> on_notice) {
+    std::function<void(const rendezvous::membership::Notice&)> on_notice,
+    std::function<void(const pb::FaultDone&)> on_fault_done) {
   StartedDaemon daemon;
   daemon.job_id = rendezvous::security::NewJobId();
   ASSIGN_OR_RETURN(daemon.authority, rendezvous::security::JobAuthority::Create(daemon.job_id));
@@ -48,6 +49,7 @@ absl::StatusOr<StartedDaemon> StartDaemon(
   ASSIGN_OR_RETURN(options.credentials, daemon.authority->IssueForDaemon());
   options.on_finished = std::move(on_finished);
   options.on_notice = std::move(on_notice);
+  options.on_fault_done = std::move(on_fault_done);
   ASSIGN_OR_RETURN(daemon.server, start_server(std::move(options)));
   return daemon;
 }
@@ -89,6 +91,7 @@ absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const plan::JobPlan& plan,
   command.set_working_directory(plan.working_directory);
   command.set_input(plan.worker_input);
   for (const std::string& network : plan.networks) bootstrap.add_networks(network);
+  bootstrap.set_is_rehearsal(plan.rehearsal.has_value());
   return bootstrap;
 }
 

@@ -27,7 +27,8 @@ absl::StatusOr<StartedDaemon> StartDaemon(
     const std::function<absl::StatusOr<std::unique_ptr<rendezvous::server::Server>>(
         rendezvous::server::ServerOptions)>& start_server,
     std::function<void(const rendezvous::membership::Verdict&)> on_finished,
-    std::function<void(const rendezvous::membership::Notice&)> on_notice);
+    std::function<void(const rendezvous::membership::Notice&)> on_notice,
+    std::function<void(const pb::FaultDone&)> on_fault_done = nullptr);
 
 // Makes the file for `horovodrun status` and `horovodrun drain`. Returns null if the plan has no
 // realm.

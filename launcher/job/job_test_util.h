@@ -19,6 +19,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/testing/fake_agents.h"
 #include "launcher/spawn/ssh_launcher.h"
+#include "proto/agent.pb.h"
 
 namespace hvd::launcher::job {
 
@@ -66,6 +67,7 @@ struct FakeJobDaemon {
   std::vector<StopCall> stops;
   int interrupts = 0;  // of them
   std::vector<int> signals;
+  std::vector<pb::Fault> faults;
   std::vector<std::vector<rendezvous::membership::HostSlots>> reports;
   std::vector<StopCall> ends_at_commit;
   bool finished = false;
@@ -90,6 +92,10 @@ class FakeServer : public rendezvous::server::Server {
     RequestStop(std::move(reason), exit_code, grace);
   }
   void SignalWorkers(int signal) override { daemon_.signals.push_back(signal); }
+  bool Harm(const std::string&, const pb::Fault& fault) override {
+    daemon_.faults.push_back(fault);
+    return true;
+  }
   void ReportHosts(std::vector<rendezvous::membership::HostSlots> hosts) override {
     daemon_.reports.push_back(std::move(hosts));
   }

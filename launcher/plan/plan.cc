@@ -16,6 +16,7 @@
 #include "base/os/usable_cores.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
+#include "base/text/given_file.h"
 #include "base/text/names.h"
 #include "launcher/discovery/host_list.h"
 #include "launcher/discovery/host_script.h"
@@ -321,6 +322,29 @@ absl::StatusOr<LocalMachine> ThisMachine() {
   return machine;
 }
 
+namespace {
+
+absl::StatusOr<RehearsalPlan> MakeRehearsalPlan(const cli::Options& options, const JobPlan& plan) {
+  const auto in_option = [](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat("--inject: ", status.message()));
+  };
+  const auto text = text::ReadGivenFile(options.inject, rehearsal::kMostCampaignMib);
+  if (!text.ok()) {
+    return in_option(absl::Status(text.status().code(),
+                                  absl::StrCat(options.inject, ": ", text.status().message())));
+  }
+  absl::StatusOr<rehearsal::Campaign> campaign = rehearsal::ParseCampaign(*text, options.inject);
+  if (!campaign.ok()) return in_option(campaign.status());
+  rehearsal::JobFacts facts;
+  facts.max_workers = plan.elastic->max_workers;
+  for (const PlannedHost& host : plan.hosts) facts.hosts.push_back(host.target.host);
+  const absl::Status fits = rehearsal::CheckCampaign(*campaign, facts);
+  if (!fits.ok()) return in_option(fits);
+  return RehearsalPlan{*std::move(campaign), options.inject_report};
+}
+
+}  // namespace
+
 absl::StatusOr<JobPlan> MakePlan(const cli::Options& given, const Environment& environment,
                                  const LocalMachine& machine) {
   JobPlan plan;
@@ -359,6 +383,9 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& given, const Environment& e
   plan.start_timeout = options.start_timeout;
   plan.metrics = options.metrics;
   plan.verbose = options.verbose;
+  if (!options.inject.empty()) {
+    ASSIGN_OR_RETURN(plan.rehearsal, MakeRehearsalPlan(options, plan));
+  }
   return plan;
 }
 

@@ -17,6 +17,7 @@
 #include "launcher/discovery/host_source.h"
 #include "launcher/spawn/agent_process.h"
 #include "launcher/spawn/host_launcher.h"
+#include "rehearsal/campaign.h"
 #include "rendezvous/membership/membership.h"
 
 namespace hvd::launcher::plan {
@@ -52,6 +53,12 @@ struct ElasticPlan {
   rendezvous::policy::ElasticSpec spec;
 };
 
+// The part of a plan that only rehearsals have.
+struct RehearsalPlan {
+  rehearsal::Campaign campaign;
+  std::string report;  // a file; empty: none
+};
+
 struct JobPlan {
   int num_proc = 0;                // elastic: of the first world
   std::vector<PlannedHost> hosts;  // in rank order
@@ -74,6 +81,7 @@ struct JobPlan {
   absl::Duration start_timeout;
   absl::Duration agent_timeout = absl::Seconds(30);
   bool encrypt_data = false;
+  std::optional<RehearsalPlan> rehearsal;
   bool verbose = false;
 };
 

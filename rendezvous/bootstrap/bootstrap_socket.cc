@@ -147,12 +147,14 @@ void BootstrapSocket::OnHello(Id id) {
 
 void BootstrapSocket::Reply(int fd, Response response) {
   std::vector<int> passed;
-  for (const int descriptor : {response.page, response.arena, response.stack_pipe, response.kept}) {
+  for (const int descriptor :
+       {response.page, response.arena, response.stack_pipe, response.faults, response.kept}) {
     if (descriptor >= 0) passed.push_back(descriptor);
   }
   response.bootstrap.set_has_liveness_page(response.page >= 0);
   response.bootstrap.set_has_commit_arena(response.arena >= 0);
   response.bootstrap.set_has_stack_pipe(response.stack_pipe >= 0);
+  response.bootstrap.set_has_fault_page(response.faults >= 0);
   response.bootstrap.set_has_kept_commits(response.kept >= 0);
   // These are the only bytes sent on this connection, so they fit into the socket's buffer. If
   // sending fails nevertheless, the worker gets no answer and reports that.

@@ -40,6 +40,7 @@ class BootstrapSocket {
     int page = -1;
     int arena = -1;
     int stack_pipe = -1;
+    int faults = -1;
     int kept = -1;
   };
   // Computes the answer. `asker` is the client's pid; 0: the process is not visible from here, such

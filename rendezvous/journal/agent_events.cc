@@ -117,6 +117,7 @@ std::optional<membership::Event> EventOf(const std::string& host, const pb::Agen
       return membership::CommitKept{host, message.kept().commit(), message.kept().failure()};
     case pb::AgentMessage::kLeft:
       return membership::CommitLeft{host, message.left().commit()};
+    case pb::AgentMessage::kFaultDone:
     case pb::AgentMessage::kLeaving:  // the end of the stream follows
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::MESSAGE_NOT_SET:
@@ -140,6 +141,7 @@ std::optional<WorkerId> WorkerOf(const pb::AgentMessage& message) {
     case pb::AgentMessage::kKept:
     case pb::AgentMessage::kLeft:
     case pb::AgentMessage::kLeaving:
+    case pb::AgentMessage::kFaultDone:
     case pb::AgentMessage::MESSAGE_NOT_SET:
       return std::nullopt;
   }

@@ -91,6 +91,9 @@ absl::Status AgentService::Received(const AgentStream& stream, const std::string
     if (!MaySpeakFor(host, message)) return absl::OkStatus();
     if (message.has_leaving()) found->second.leaves_for = message.leaving().reason();
   }
+  if (message.has_fault_done() && options_.on_fault_done) {
+    options_.on_fault_done(message.fault_done());
+  }
   if (std::optional<membership::Event> event = journal::EventOf(host, message)) {
     options_.post(*std::move(event));
   }
@@ -199,6 +202,20 @@ void AgentService::SignalWorkers(int signal) {
     for (const auto& [host, attached] : attached_) streams.push_back(attached.stream);
   }
   for (const StreamPtr& stream : streams) stream->Send(command);
+}
+
+bool AgentService::Harm(const std::string& host, const pb::Fault& fault) {
+  StreamPtr stream;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto found = attached_.find(host);
+    if (found == attached_.end()) return false;
+    stream = found->second.stream;
+  }
+  pb::AgentCommand command;
+  *command.mutable_fault() = fault;
+  stream->Send(std::move(command));
+  return true;
 }
 
 void AgentService::Send(const std::string& host, Incarnation agent, pb::AgentCommand command) {

@@ -23,6 +23,8 @@ struct AgentServiceOptions {
   // Queues an event for the machine. Called from any gRPC thread; must not block.
   std::function<void(membership::Event)> post;
   std::function<absl::Status()> check_room;  // OK, or why nothing may be posted for an agent
+  // See ServerOptions.
+  std::function<void(const pb::FaultDone&)> on_fault_done;
 };
 
 // Holds the streams of the attached agents, and translates between agent.proto and events.h.
@@ -45,6 +47,9 @@ class AgentService final : public pb::Agent::CallbackService {
 
   // Has all attached agents send the signal to their workers; see SignalWorkers in agent.proto.
   void SignalWorkers(int signal);
+
+  // Sends the fault to the host's agent. Returns whether one is attached.
+  bool Harm(const std::string& host, const pb::Fault& fault);
 
   // The command of the workers, on one line, as the newest agent has told it; empty: unknown.
   std::string command();

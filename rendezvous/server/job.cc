@@ -142,6 +142,7 @@ AgentServiceOptions Job::MakeAgentOptions() {
   }
   made.post = [this](membership::Event event) { Post(std::move(event)); };
   made.check_room = [this] { return CheckRoom(); };
+  made.on_fault_done = options_.on_fault_done;
   return made;
 }
 

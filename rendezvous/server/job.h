@@ -37,6 +37,7 @@ struct JobOptions {
   std::function<void(const membership::Verdict&)> on_finished;
   std::function<void(const membership::Notice&)> on_notice;
   std::function<void(const absl::Status&)> on_journal_error;  // once; no event is applied after it
+  std::function<void(const pb::FaultDone&)> on_fault_done;    // from any thread
 };
 
 // Thread-safe. Calls to the services after Close fail with the job's end status, until the object

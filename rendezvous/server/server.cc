@@ -33,6 +33,7 @@ JobOptions ToJobOptions(const ServerOptions& options) {
   job.on_finished = options.on_finished;
   job.on_notice = options.on_notice;
   job.on_journal_error = options.on_journal_error;
+  job.on_fault_done = options.on_fault_done;
   return job;
 }
 
@@ -58,6 +59,10 @@ class ServerImpl final : public Server {
   }
 
   void SignalWorkers(int signal) override { job_->agents().SignalWorkers(signal); }
+
+  bool Harm(const std::string& host, const pb::Fault& fault) override {
+    return job_->agents().Harm(host, fault);
+  }
 
   void ReportHosts(std::vector<membership::HostSlots> hosts) override {
     job_->Post(membership::HostsDiscovered{std::move(hosts)});

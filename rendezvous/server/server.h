@@ -31,6 +31,11 @@
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/security/job_credentials.h"
 
+namespace hvd::pb {
+class Fault;
+class FaultDone;
+}  // namespace hvd::pb
+
 namespace hvd::rendezvous::server {
 
 struct ServerOptions {
@@ -55,6 +60,8 @@ struct ServerOptions {
   std::function<void(const membership::Notice&)> on_notice;
   // Called when the journal can't be written; no event is applied after that. May be null.
   std::function<void(const absl::Status&)> on_journal_error;
+  // An agent's answer to Server::Harm. Called from any thread; must not block. May be null.
+  std::function<void(const pb::FaultDone&)> on_fault_done;
 };
 
 // A server for one job. Owns a loop thread and the gRPC server. Thread-safe. The destructor stops
@@ -83,6 +90,11 @@ class Server {
 
   // Sends the signal to all workers that have a handler for it.
   virtual void SignalWorkers(int signal) = 0;
+
+  // In a rehearsal: has the host's agent do the harm, and answer by on_fault_done. There is no call
+  // of the network that does this: only the process that serves the job can. Returns false if no
+  // agent of that host is attached.
+  virtual bool Harm(const std::string& host, const pb::Fault& fault) = 0;
 
   // Elastic jobs: the complete list of hosts that exist now; see HostsDiscovered.
   virtual void ReportHosts(std::vector<membership::HostSlots> hosts) = 0;

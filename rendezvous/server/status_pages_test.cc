@@ -11,6 +11,7 @@ class FakeServer : public Server {
   void RequestStop(std::string, int, absl::Duration) override {}
   void Interrupt(std::string, int, absl::Duration) override {}
   void SignalWorkers(int) override {}
+  bool Harm(const std::string&, const pb::Fault&) override { return false; }
   void ReportHosts(std::vector<membership::HostSlots>) override {}
   void EndAtCommit(std::string, int, absl::Duration) override {}
   void Drain(std::string, absl::Duration, std::string) override {}

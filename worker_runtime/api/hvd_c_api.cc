@@ -415,6 +415,8 @@ int32_t hvd_confirm_world(void) {
   return Guarded([] { return TheRuntime().ConfirmWorld(); });
 }
 
+int32_t hvd_disk_is_full(void) { return TheRuntime().DiskIsFull() ? 1 : 0; }
+
 void hvd_note_checkpoints(int64_t commit, double age_seconds, const char* place,
                           const char* failure) {
   const absl::Duration age =

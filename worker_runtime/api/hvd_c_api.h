@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 24
+#define HVD_ABI_VERSION 25
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -512,9 +512,14 @@ HVD_EXPORT void hvd_note_error(const char* message, int32_t caused_by_peer);
  *
  * Errors:
  *   - HVD_ABORTED: this world is not the newest, or is about to be replaced.
- *   - HVD_UNAVAILABLE: the daemon has not confirmed it for too long. */
+ *   - HVD_UNAVAILABLE: the daemon has not confirmed it for too long.
+ *   - HVD_INVALID_ARGUMENT: hvd_check_world in a rehearsal that asks for an exception. */
 HVD_EXPORT int32_t hvd_check_world(void);
 HVD_EXPORT int32_t hvd_confirm_world(void);
+
+/* Returns 1 if no checkpoint may be written now, as on a full disk: in a rehearsal (horovodrun
+ * --inject) that says so. Else 0. */
+HVD_EXPORT int32_t hvd_disk_is_full(void);
 
 /* Tells the daemon which checkpoints this process writes; elastic jobs only. `commit`: the id of
  * the newest one's commit, 0 if there is none; `age_seconds`: of that commit, negative if it is

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "collectives/nccl/nccl_backend.h"
 #include "collectives/unreached_rank.h"
+#include "rehearsal/worker/faulty_backend.h"
 #include "worker_runtime/api/backends.h"
 
 namespace hvd::worker_runtime::api {
@@ -60,6 +61,9 @@ absl::Status Runtime::Prepare() {
   // prepared_ is set last: after an error the next init() tries everything again.
   if (!env_.agent_socket.empty()) RETURN_IF_ERROR(MeetAgent());
   backend_ = MakeBackend(env_);
+  if (rehearsal::page::FaultPage* const faults = faults_.load()) {
+    backend_ = rehearsal::worker::MakeFaultyBackend(std::move(backend_), *faults);
+  }
   devices_ = MakeDeviceBackend(env_);
   prepared_ = true;
   was_read_ = true;
@@ -136,6 +140,7 @@ void Runtime::ForgetJob() {
   left_well_.store(false);
   progress_.Reset();
   liveness_.reset();
+  faults_.store(nullptr);
   absl::MutexLock lock(&mutex_);
   session_.reset();
   job_id_.clear();

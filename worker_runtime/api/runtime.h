@@ -22,6 +22,7 @@
 #include "base/task_thread.h"
 #include "collectives/backend.h"
 #include "collectives/peer/peer_port.h"
+#include "rehearsal/page/fault_page.h"
 #include "worker_runtime/api/active_world.h"
 #include "worker_runtime/api/training_progress.h"
 #include "worker_runtime/commit_store/commit_arena.h"
@@ -89,6 +90,8 @@ class Runtime {
   // See hvd_check_world and hvd_confirm_world.
   absl::Status CheckWorld();
   absl::Status ConfirmWorld();
+  // Whether a rehearsal says that no checkpoint can be written now; see hvd_disk_is_full.
+  bool DiskIsFull() const;
   // See hvd_note_checkpoints.
   void NoteCheckpoints(const session::Session::Checkpoints& checkpoints);
 
@@ -263,6 +266,8 @@ class Runtime {
   group::ProcessGroups groups_;
   group::Transfers transfers_;
   TrainingProgress progress_;
+  // What a rehearsal orders; nullptr in any other job. Never freed: backends use it until the end.
+  std::atomic<rehearsal::page::FaultPage*> faults_{nullptr};
   std::atomic<bool> left_well_{false};  // left the newest world cleanly, and the daemon knows
 
   mutable absl::Mutex mutex_;

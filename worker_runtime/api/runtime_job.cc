@@ -31,6 +31,14 @@ std::unique_ptr<commit_store::CommitArena> OpenStore(Fd fd, const std::string& j
   return arena.ok() ? *std::move(arena) : nullptr;
 }
 
+// Only a rehearsal's agent sends such a page.
+rehearsal::page::FaultPage* OpenFaults(Fd fd) {
+  if (!fd.valid()) return nullptr;
+  absl::StatusOr<std::unique_ptr<rehearsal::page::FaultPage>> page =
+      rehearsal::page::FaultPage::Map(std::move(fd));
+  return page.ok() ? page->release() : nullptr;
+}
+
 }  // namespace
 
 absl::Status Runtime::MeetAgent() {
@@ -38,6 +46,7 @@ absl::Status Runtime::MeetAgent() {
                    session::FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id),
                                            env_.worker_word, env_.agent_timeout));
   liveness_ = HoldLiveness(std::move(answer.liveness_page));
+  faults_.store(OpenFaults(std::move(answer.fault_page)));
   std::unique_ptr<commit_store::CommitArena> store =
       OpenStore(std::move(answer.commit_arena), answer.bootstrap.job_id());
   // Sent with the request to join: the daemon gives rank 0 to a worker with the newest commit.
@@ -115,7 +124,21 @@ void Runtime::NoteCheckpoints(const session::Session::Checkpoints& checkpoints) 
   session->ReportProgress(epoch, kReportTimeout).IgnoreError();
 }
 
+bool Runtime::DiskIsFull() const {
+  rehearsal::page::FaultPage* const faults = faults_.load();
+  if (faults == nullptr || !faults->Orders(rehearsal::page::FaultPage::Order::kFullDisk)) {
+    return false;
+  }
+  faults->NoteDone();
+  return true;
+}
+
 absl::Status Runtime::CheckWorld() {
+  rehearsal::page::FaultPage* const faults = faults_.load();
+  // InvalidArgument: in Python a ValueError, which hvd.elastic.run does not catch.
+  if (faults != nullptr && faults->Take(rehearsal::page::FaultPage::Order::kException)) {
+    return absl::InvalidArgumentError("an exception that horovodrun --inject asks for");
+  }
   const std::shared_ptr<ActiveWorld> world = active();
   return world == nullptr ? absl::OkStatus() : world->CheckLease();
 }

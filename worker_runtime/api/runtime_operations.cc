@@ -5,6 +5,7 @@
 #include "base/net/tls_session.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
+#include "rehearsal/worker/faulty_backend.h"
 #include "worker_runtime/api/backends.h"
 #include "worker_runtime/api/runtime.h"
 #include "worker_runtime/session/bootstrap.h"
@@ -21,6 +22,9 @@ absl::Status NoSuchHandle(Runtime::Handle handle) {
 
 absl::StatusOr<std::shared_ptr<engine::Engine>> Runtime::PrepareEngine(
     int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures) {
+  if (rehearsal::page::FaultPage* const faults = faults_.load(std::memory_order_relaxed)) {
+    rehearsal::worker::DelayIfOrdered(*faults, rehearsal::page::FaultPage::Order::kSlowRank);
+  }
   if (group::ProcessGroups::IsGroup(process_set)) {
     ASSIGN_OR_RETURN(const std::shared_ptr<group::ProcessGroup> group, groups_.Find(process_set));
     return group->engine();

@@ -12,6 +12,9 @@
 namespace hvd::worker_runtime::session {
 namespace {
 
+// In a rehearsal, which measures the time from a fault to the next commit.
+constexpr absl::Duration kRehearsalPause = absl::Milliseconds(50);
+
 Incarnation NewIncarnation() {
   const std::string bytes = RandomBytes(sizeof(uint64_t));
   uint64_t value;
@@ -30,7 +33,8 @@ std::shared_ptr<Session> OpenAgentSession(const pb::WorkerBootstrap& bootstrap,
       bootstrap.advertise_address(),
       bootstrap.elastic(),
       absl::Milliseconds(bootstrap.reattach_ms()),
-      {credentials.ca_certificate, credentials.certificate, credentials.private_key}};
+      {credentials.ca_certificate, credentials.certificate, credentials.private_key},
+      bootstrap.has_fault_page() ? kRehearsalPause : WorldLease::kPause};
   rendezvous::client::Patience with_daemon =
       rendezvous::client::PatienceFor(patience, standing.reattach);
   if (bootstrap.away_ms() > 0) with_daemon.away = absl::Milliseconds(bootstrap.away_ms());

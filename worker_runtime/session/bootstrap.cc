@@ -218,6 +218,9 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_names, Work
   if (result.bootstrap.has_stack_pipe() && next != passed.end()) {
     result.stack_pipe = std::move(*next++);
   }
+  if (result.bootstrap.has_fault_page() && next != passed.end()) {
+    result.fault_page = std::move(*next++);
+  }
   return result;
 }
 

@@ -19,6 +19,7 @@ struct AgentAnswer {
   Fd liveness_page;  // base/os/liveness_page.h
   Fd commit_arena;   // worker_runtime/commit_store/commit_arena.h
   Fd stack_pipe;     // where to write the Python stack on bootstrap.stack_signal
+  Fd fault_page;     // rehearsal/page/fault_page.h
 };
 
 // Asks the agent at its abstract unix socket. `socket_names`: HOROVOD_AGENT_SOCKET, see

@@ -329,7 +329,8 @@ std::unique_ptr<WorldLease> Session::NewLease(Epoch epoch, absl::Duration patien
       [this, client, epoch](absl::Duration timeout) {
         return ReportProgress(*client, epoch, timeout);
       },
-      [client] { client->CancelAll(); }, patience + standing_.reattach);
+      [client] { client->CancelAll(); }, patience + standing_.reattach, os::ReadBootTime,
+      standing_.report_pause);
 }
 
 absl::Status Session::ReportFinished(Epoch epoch, absl::Duration timeout) {

@@ -65,6 +65,7 @@ struct WorkerStanding {
   bool elastic = false;
   absl::Duration reattach;         // how long to go on while the daemon can't be reached
   net::TlsIdentity identity = {};  // for connections to other workers, if the job encrypts
+  absl::Duration report_pause = WorldLease::kPause;  // between two reports of rank 0's progress
 };
 
 // Thread-safe; one per process and job. The incarnation is the same in all worlds of this process,

@@ -18,11 +18,12 @@ constexpr absl::Duration kAnswerTime = absl::Seconds(5);
 }  // namespace
 
 WorldLease::WorldLease(Report report, std::function<void()> cancel, absl::Duration tolerance,
-                       std::function<os::BootTime()> now)
+                       std::function<os::BootTime()> now, absl::Duration pause)
     : report_(std::move(report)),
       cancel_(std::move(cancel)),
       tolerance_(tolerance),
       now_(std::move(now)),
+      pause_(pause),
       confirmed_(now_()),
       thread_(StartSignalFreeThread([this] { Run(); })) {}
 
@@ -79,7 +80,7 @@ void WorldLease::Run() {
   absl::MutexLock lock(&mutex_);
   while (true) {
     Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(this, &WorldLease::MustAct),
-                                    Clock::Real().Now() + kPause);
+                                    Clock::Real().Now() + pause_);
     if (ended_) return;
     hurries_ = false;
     mutex_.Unlock();

@@ -33,9 +33,9 @@ class WorldLease {
 
   // REQUIRES: the daemon has just formed the world. `tolerance` is the time for which the daemon
   // forms no other world, whatever happens to this process. `cancel` ends the running call of
-  // `report` and all later ones.
+  // `report` and all later ones. `pause`: between two reports.
   WorldLease(Report report, std::function<void()> cancel, absl::Duration tolerance,
-             std::function<os::BootTime()> now = os::ReadBootTime);
+             std::function<os::BootTime()> now = os::ReadBootTime, absl::Duration pause = kPause);
   ~WorldLease();
 
   // Returns OK at once while the lease holds; else asks the daemon like Confirm, for as long as the
@@ -62,6 +62,7 @@ class WorldLease {
   const std::function<void()> cancel_;
   const absl::Duration tolerance_;
   const std::function<os::BootTime()> now_;
+  const absl::Duration pause_;
   mutable absl::Mutex mutex_;
   os::BootTime confirmed_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

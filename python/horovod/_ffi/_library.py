@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 24
+_ABI_VERSION = 25
 
 
 def library_path() -> str:
@@ -25,6 +25,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "is_initialized",
         "is_homogeneous",
         "is_deferred",
+        "disk_is_full",
         "world_is_changing",
         "must_sync_state",
     )

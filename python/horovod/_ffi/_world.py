@@ -78,7 +78,8 @@ def note_error(message: str, caused_by_peer: bool) -> None:
 
 def check_world() -> None:
     """On rank 0 of an elastic job, raises HorovodInternalError if the job has replaced this world, or if the daemon has not
-    confirmed the world for too long. Costs nothing while the last confirmation is recent.
+    confirmed the world for too long. Costs nothing while the last confirmation is recent. Raises ValueError in a rehearsal that asks for
+    an exception.
     """
     check(library.hvd_check_world())
 
@@ -88,6 +89,11 @@ def confirm_world() -> None:
     Raises HorovodInternalError if it is not. Thread-safe.
     """
     check(library.hvd_confirm_world())
+
+
+def disk_is_full() -> bool:
+    """Returns whether a rehearsal (``horovodrun --inject``) wants that no checkpoint can be written now. Thread-safe."""
+    return bool(library.hvd_disk_is_full())
 
 
 def note_checkpoints(commit: int, age: float, place: str, failure: str) -> None:

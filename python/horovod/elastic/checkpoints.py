@@ -455,6 +455,8 @@ class Checkpoints:
 
     def _noting(self, write: Callable[[BinaryIO], None]) -> Callable[[BinaryIO], None]:
         def write_and_note(file: BinaryIO) -> None:
+            if _ffi.disk_is_full():
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             write(file)
             self._has_read.set()
 
