@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -101,13 +102,14 @@ class Reader {
     object.kind = JsonValue::Kind::kObject;
     ++at_;
     if (Consume('}')) return absl::OkStatus();
+    std::set<std::string> names;  // Find would make a large object slow
     do {
       SkipSpace();
       JsonMember member;
       member.place = Place();
       if (Peek() != '"') return Wrong("a name in double quotes is expected");
       ASSIGN_OR_RETURN(member.name, ReadString());
-      if (object.Find(member.name) != nullptr) {
+      if (!names.insert(member.name).second) {
         return absl::InvalidArgumentError(
             absl::StrCat(member.place.Text(), ": ", JsonString(member.name), " is given twice"));
       }

@@ -91,7 +91,7 @@ void JobRehearsal::Send(const rehearsal::Order& order) {
 }
 
 JobRehearsal::End JobRehearsal::Finish(const rendezvous::membership::Membership::View& view,
-                                       int exit_code, bool was_stopped) {
+                                       int exit_code, bool has_reason) {
   run_.Observe(view, clock_.Now());
   run_.End();
   rehearsal::RehearsalReport report;
@@ -99,7 +99,7 @@ JobRehearsal::End JobRehearsal::Finish(const rendezvous::membership::Membership:
   report.seed = seed_;
   report.job_exit_code = exit_code;
   const bool is_good = exit_code == 0 && run_.AllAsPromised();
-  report.exit_code = is_good ? 0 : was_stopped ? exit_code : kNotAsPromised;
+  report.exit_code = is_good ? 0 : has_reason ? exit_code : kNotAsPromised;
   return {rehearsal::ReportTable(report), rehearsal::ReportJson(report), report.exit_code};
 }
 

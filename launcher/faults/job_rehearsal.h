@@ -43,9 +43,9 @@ class JobRehearsal {
     std::string json;
     int exit_code = 0;
   };
-  // Judges what is left, with the job's last state and exit code. `was_stopped`: by somebody, so
-  // that its exit code remains.
-  End Finish(const rendezvous::membership::Membership::View& view, int exit_code, bool was_stopped);
+  // Judges what is left, with the job's last state and exit code. `has_reason`: somebody has
+  // stopped it, or it could not start, so that its exit code remains.
+  End Finish(const rendezvous::membership::Membership::View& view, int exit_code, bool has_reason);
 
  private:
   void Send(const rehearsal::Order& order);

@@ -171,12 +171,14 @@ void JobRun::ReportRehearsal(const rendezvous::membership::Membership::View& vie
   if (!plan_.rehearsal.has_value()) return;
   // Not even begun: the reason was said.
   if (!rehearsal_.has_value()) return;
-  const faults::JobRehearsal::End end = rehearsal_->Finish(view, exit_code_, was_stopped_);
+  const faults::JobRehearsal::End end =
+      rehearsal_->Finish(view, exit_code_, was_stopped_ || explained_);
   output_.Say(end.table);
   const absl::Status written =
       dependencies_.write_report ? dependencies_.write_report(end.json) : absl::OkStatus();
   if (!written.ok()) SayLine(absl::StrCat("error: --inject-report: ", written.message()));
-  exit_code_ = written.ok() || was_stopped_ ? end.exit_code : faults::JobRehearsal::kNotAsPromised;
+  exit_code_ =
+      written.ok() || end.exit_code != 0 ? end.exit_code : faults::JobRehearsal::kNotAsPromised;
 }
 
 // Waits until all output has been written. A stop signal drops the rest, and so does the time if
