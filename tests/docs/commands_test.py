@@ -42,7 +42,7 @@ RUN = {
     rf"horovodrun -np \d (?!.*--launcher).*--dry-run {TRAIN}": r"^2 processes: python train\.py$",
     rf"horovodrun -np \d .*--output-format json {TRAIN}": r'"text":"trained on 2 processes"',
     rf"horovodrun -np \d .*--output-format json {TRAIN} \| jq .*": r"^trained on 2 processes$",
-    rf"horovodrun (--no-torch-env )?-np \d (?!.*(--launcher|--dry-run|--output-format json)).*{TRAIN}": r"trained on 2 processes$",
+    rf"horovodrun (--no-torch-env )?-np \d (?!.*(--launcher|--dry-run|--inject|--output-format json)).*{TRAIN}": r"trained on 2 processes$",
     r"python train\.py": r"^trained on 1 process$",
     r"python -c .*horovod.*": r"<module 'horovod'",
     r"python -c .*sys\.prefix.*": r"^/",
@@ -157,6 +157,11 @@ ELSEWHERE = {
     r"bazel run -c opt //tests/simulation:simulate .*": (
         "tests/simulation/control_plane_test.cc",
         "RunWithSuccessors(seed",
+    ),
+    # Rehearsals
+    rf"horovodrun -np \d --min-np \d -H \S+ --inject campaign\.json --inject-report report\.json {TRAIN}": (
+        "tests/e2e/rehearsal_test.py",
+        '"--inject", campaign, "--inject-report"',
     ),
     # Examples
     r"horovodrun -np \d (--min-np 1 )?python examples/(pytorch|numpy)_(?!lightning)\w+\.py.*": (
