@@ -17,7 +17,7 @@ ALLOWED = {
     "proto": [],
     "rendezvous/placement": [],
     "rendezvous/phrases": ["base/text/names.h"],
-    "rendezvous/policy": ["rendezvous/placement"],
+    "rendezvous/policy": ["base/settings/on_corruption.h", "rendezvous/placement"],
     "rendezvous/lifecycle": [],
     "rendezvous/snapshot": ["base/ids.h", "proto/snapshot.pb.h"],
     "rendezvous/membership": [
@@ -36,7 +36,7 @@ ALLOWED = {
         "rendezvous/membership/decisions", "rendezvous/membership/views",
         "rendezvous/placement", "rendezvous/phrases", "rendezvous/policy", "rendezvous/lifecycle", "rendezvous/snapshot",
     ],
-    "rendezvous/journal": [*BASE, "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/snapshot"],
+    "rendezvous/journal": [*BASE, "base/settings/on_corruption.h", "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/snapshot"],
     "rendezvous/security": [*BASE, "proto"],
     "rendezvous/store": [*BASE, "proto", "rendezvous/journal", "rendezvous/policy", "rendezvous/security"],
     "rendezvous/etcd": [
@@ -47,7 +47,7 @@ ALLOWED = {
     "rendezvous/transport": [*BASE, "proto", "rendezvous/security", "rendezvous/placement"],
     "rendezvous/reporting": [*BASE, "rendezvous/membership", "rendezvous/phrases"],
     "rendezvous/server": [
-        *BASE, "proto", "rendezvous/snapshot", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
+        *BASE, "base/settings/on_corruption.h", "proto", "rendezvous/snapshot", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
         "rendezvous/security", "rendezvous/transport", "rendezvous/bootstrap", "rendezvous/reporting", "rendezvous/placement",
         "rendezvous/store",
     ],
@@ -123,7 +123,7 @@ ALLOWED = {
         "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
     ],
     "worker_runtime/session": [
-        *BASE, "proto", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",
+        *BASE, "base/settings/on_corruption.h", "proto", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",
         "collectives/key_exchange.h", "collectives/types.h",
     ],
     "worker_runtime/commit_store": [*BASE],

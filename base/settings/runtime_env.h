@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/settings/on_corruption.h"
 
 namespace hvd::settings {
 
@@ -46,9 +47,10 @@ struct RuntimeEnv {
   absl::Duration gloo_timeout = absl::Seconds(30);
   absl::Duration agent_timeout = absl::Seconds(30);
   size_t commit_copy_mbit = 1000;  // per second and agent; 0: no copies
-  bool shared_memory = true;       // within a host
-  bool gloo = false;               // between hosts, in place of the TCP backend
-  bool encrypt_data = false;       // between workers
+  OnCorruption on_corruption = OnCorruption::kWarn;
+  bool shared_memory = true;  // within a host
+  bool gloo = false;          // between hosts, in place of the TCP backend
+  bool encrypt_data = false;  // between workers
   bool hierarchical_allreduce = true;
   bool hierarchical_allgather = true;
   bool omp_threads = true;        // the agent sets OMP_NUM_THREADS for its workers

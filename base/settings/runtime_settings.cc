@@ -186,6 +186,14 @@ std::vector<RuntimeSetting> JobSettings() {
           "No copies",
           Count(&RuntimeEnv::commit_copy_mbit))
           .Flag("--commit-copy-mbit", "N"),
+      TextRow(
+          "HOROVOD_ON_CORRUPTION", "warn",
+          "When a commit of an elastic job shows that the state of a rank differs. warn: a line "
+          "names the rank; evict: it fails, and the others go on from the commit before; end: the "
+          "job ends; off: nothing is compared",
+          ReadOnCorruption)
+          .Flag("--on-corruption", "POLICY")
+          .Key("elastic.on_corruption"),
   };
 }
 

@@ -30,11 +30,12 @@ std::string TextOf(const RuntimeEnv& env) {
                      env.autotune.max_samples, env.commit_copy_mbit},
                     " "),
       " ", env.engine.disable_group_fusion, env.shared_memory, env.encrypt_data,
-      env.hierarchical_allreduce, env.hierarchical_allgather, env.engine.stall_check,
-      env.omp_threads, env.torch_env, env.gpu_operations, env.nccl_is_only_way,
-      env.nccl_shares_gpus, env.autotune.enabled, env.timeline_mark_cycles, env.log_hide_time, " ",
-      env.autotune.noise, " ", env.log_level, " ", absl::FormatDuration(env.engine.cycle_time), " ",
-      absl::FormatDuration(env.gloo_timeout), " ", absl::FormatDuration(env.agent_timeout), " ",
+      static_cast<int>(env.on_corruption), env.hierarchical_allreduce, env.hierarchical_allgather,
+      env.engine.stall_check, env.omp_threads, env.torch_env, env.gpu_operations,
+      env.nccl_is_only_way, env.nccl_shares_gpus, env.autotune.enabled, env.timeline_mark_cycles,
+      env.log_hide_time, " ", env.autotune.noise, " ", env.log_level, " ",
+      absl::FormatDuration(env.engine.cycle_time), " ", absl::FormatDuration(env.gloo_timeout), " ",
+      absl::FormatDuration(env.agent_timeout), " ",
       absl::FormatDuration(env.engine.stall_warning_time), " ",
       absl::FormatDuration(env.engine.stall_shutdown_time));
 }
@@ -74,6 +75,7 @@ TEST(ParseRuntimeEnvTest, EmptyEnvironment_GivesDefaults) {
   EXPECT_EQ(env->gloo_timeout, absl::Seconds(30));
   EXPECT_EQ(env->agent_timeout, absl::Seconds(30));
   EXPECT_EQ(env->commit_copy_mbit, 1000u);
+  EXPECT_EQ(env->on_corruption, OnCorruption::kWarn);
   EXPECT_TRUE(env->engine.stall_check);
   EXPECT_TRUE(env->omp_threads);
   EXPECT_TRUE(env->torch_env);
@@ -89,6 +91,7 @@ TEST(ParseRuntimeEnvTest, ValuesGiven_AreTakenWithTheirUnits) {
                                     {"HOROVOD_OMP_THREADS", "0"},
                                     {"HOROVOD_TORCH_ENV", "0"},
                                     {"HOROVOD_ENCRYPT_DATA", "1"},
+                                    {"HOROVOD_ON_CORRUPTION", "Evict"},
                                     {"HOROVOD_LOG_LEVEL", "Debug"},
                                     {"HOROVOD_WORKER_ID", "7"},
                                     {"HOROVOD_WORKER_WORD", "0f"}});
@@ -101,6 +104,7 @@ TEST(ParseRuntimeEnvTest, ValuesGiven_AreTakenWithTheirUnits) {
   EXPECT_FALSE(env->omp_threads);
   EXPECT_FALSE(env->torch_env);
   EXPECT_TRUE(env->encrypt_data);
+  EXPECT_EQ(env->on_corruption, OnCorruption::kEvict);
   EXPECT_EQ(env->log_level, "debug");
   EXPECT_EQ(env->worker_id, 7u);
   EXPECT_EQ(env->worker_word, "0f");
@@ -134,7 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
     EnvTest, BadValueTest,
     ::testing::Values(
         std::pair("HOROVOD_FUSION_THRESHOLD", "-1"), std::pair("HOROVOD_CYCLE_TIME", "nan"),
-        std::pair("HOROVOD_CACHE_CAPACITY", "many"), std::pair("HOROVOD_ENCRYPT_DATA", "tls"),
+        std::pair("HOROVOD_CACHE_CAPACITY", "many"), std::pair("HOROVOD_ON_CORRUPTION", "kill"),
+        std::pair("HOROVOD_ENCRYPT_DATA", "tls"),
         std::pair("HOROVOD_STALL_CHECK_TIME_SECONDS", "-3"),
         std::pair("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "x"),
         std::pair("HOROVOD_LOG_HIDE_TIME", "2"), std::pair("HOROVOD_DISABLE_GROUP_FUSION", "on"),

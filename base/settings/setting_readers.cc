@@ -1,5 +1,6 @@
 #include "base/settings/setting_readers.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/settings/on_corruption.h"
 
 namespace hvd::settings {
 namespace {
@@ -160,6 +162,13 @@ Problem ReadGpuOperations(const std::string& text, RuntimeEnv* env) {
     if (library == known) return "";
   }
   return "NCCL, NCCL_ONLY or HOST";
+}
+
+Problem ReadOnCorruption(const std::string& text, RuntimeEnv* env) {
+  const std::optional<OnCorruption> chosen = OnCorruptionOf(absl::AsciiStrToLower(text));
+  if (!chosen.has_value()) return "warn, evict, end or off";
+  env->on_corruption = *chosen;
+  return "";
 }
 
 Problem ReadSharedGpus(const std::string& text, RuntimeEnv* env) {

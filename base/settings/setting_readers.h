@@ -53,6 +53,7 @@ Problem ReadCores(const std::string& text, RuntimeEnv* env);
 Problem ReadLogLevel(const std::string& text, RuntimeEnv* env);
 Problem ReadCpuOperations(const std::string& text, RuntimeEnv* env);
 Problem ReadGpuOperations(const std::string& text, RuntimeEnv* env);
+Problem ReadOnCorruption(const std::string& text, RuntimeEnv* env);
 Problem ReadSharedGpus(const std::string& text, RuntimeEnv* env);
 Problem ReadWorkerId(const std::string& text, RuntimeEnv* env);
 

@@ -108,6 +108,7 @@ TEST(HorovodFlags, Tuneables_BecomeVariables) {
       {"--gloo-timeout-seconds 3", "HOROVOD_GLOO_TIMEOUT_SECONDS", "3"},
       {"--agent-timeout-seconds 3", "HOROVOD_AGENT_TIMEOUT_SECONDS", "3"},
       {"--commit-copy-mbit 0", "HOROVOD_COMMIT_COPY_MBIT", "0"},
+      {"--on-corruption evict", "HOROVOD_ON_CORRUPTION", "evict"},
       {"--log-level DEBUG", "HOROVOD_LOG_LEVEL", "DEBUG"},
       {"--log-without-timestamp", "HOROVOD_LOG_HIDE_TIME", "1"},
       {"--log-hide-timestamp", "HOROVOD_LOG_HIDE_TIME", "1"},

@@ -382,6 +382,8 @@ absl::Status Parser::CheckRestart() const {
       wrong = "needs torchrun's variables, by which the ranks find each other: no --no-torch-env";
     } else if (variable == "HOROVOD_COMMIT_COPY_MBIT") {
       wrong = "has no commits: no --commit-copy-mbit";
+    } else if (variable == "HOROVOD_ON_CORRUPTION") {
+      wrong = "has no commits that could be compared: no --on-corruption";
     } else if (variable == "HOROVOD_ENCRYPT_DATA" && value == "1") {
       wrong = "leaves the ranks' groups to the script, which nothing encrypts: no --encrypt-data";
     }

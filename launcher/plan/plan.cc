@@ -358,7 +358,10 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& given, const Environment& e
   ASSIGN_OR_RETURN(plan.source, MakeSource(options, environment, machine));
   RETURN_IF_ERROR(FindNumProc(*plan.source, options));
   plan.num_proc = options.num_proc;
-  if (options.elastic.has_value()) plan.elastic = MakeElasticPlan(*options.elastic);
+  if (options.elastic.has_value()) {
+    plan.elastic = MakeElasticPlan(*options.elastic);
+    plan.elastic->spec.on_corruption = runtime.on_corruption;
+  }
   ASSIGN_OR_RETURN(const std::vector<rendezvous::membership::HostSlots> hosts,
                    HostsToUse(options, *plan.source));
   RETURN_IF_ERROR(CheckSlots(hosts, plan));

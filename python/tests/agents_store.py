@@ -1,6 +1,8 @@
 """The agent's memory for commits, played by the test's own process."""
 
+import array
 import ctypes
+import zlib
 
 from horovod import _ffi
 from horovod.elastic import commit_store, commits, loop
@@ -38,6 +40,10 @@ class Store:
             self.begun[self.end : self.end + size] = ctypes.string_at(address, size)
             self.end += size
 
+    def checksums(self, begin, offsets, sizes):
+        places = [(begin + offset, size) for offset, size in zip(offsets, sizes)]
+        return array.array("I", [zlib.crc32(self.begun[at : at + size]) for at, size in places])
+
     def seal(self, commit):
         self.world = commit - commits.number_of(commit)
         self.newest, self.begun = (commits.number_of(commit), self.begun), None
@@ -68,6 +74,7 @@ def install(monkeypatch):
     monkeypatch.setattr(_ffi, "store_is_there", lambda: True)
     monkeypatch.setattr(_ffi, "store_begin", store.begin)
     monkeypatch.setattr(_ffi, "store_append", store.append)
+    monkeypatch.setattr(_ffi, "store_checksums", store.checksums)
     monkeypatch.setattr(_ffi, "store_seal", store.seal)
     monkeypatch.setattr(_ffi, "store_newest", store.get_newest)
     monkeypatch.setattr(_ffi, "store_take_kept", store.take_kept)

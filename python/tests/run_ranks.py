@@ -28,6 +28,7 @@ _SINGLE = (
     "test_rendezvous_file.py",
     "test_origin.py",
     "test_rendezvous.py",
+    "test_replicas.py",
     "test_run_api.py",
     "test_runner_names.py",
     "test_torch_checkpoint_choice.py",

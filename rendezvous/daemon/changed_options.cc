@@ -43,7 +43,7 @@ std::optional<std::pair<absl::Duration, absl::Duration>> CooldownOf(
 void CompareElastic(const policy::ElasticSpec& then, const policy::ElasticSpec& now,
                     Comparison* comparison) {
   const auto& [spares, elastic_timeout, rejoin_timeout, join_delay, drain_grace, budget,
-               failures_without_progress, reset_limit, cooldown] = then;
+               failures_without_progress, reset_limit, on_corruption, cooldown] = then;
   comparison->Compare("--spares", spares, now.spares);
   comparison->Compare("--elastic-timeout", elastic_timeout, now.elastic_timeout);
   comparison->Compare("the rejoin timeout", rejoin_timeout, now.rejoin_timeout);
@@ -54,6 +54,7 @@ void CompareElastic(const policy::ElasticSpec& then, const policy::ElasticSpec& 
   comparison->Compare("--max-failures-in-a-row", failures_without_progress,
                       now.failures_without_progress);
   comparison->Compare("--reset-limit", reset_limit, now.reset_limit);
+  comparison->Compare("--on-corruption or HOROVOD_ON_CORRUPTION", on_corruption, now.on_corruption);
   comparison->Compare("--blacklist-cooldown-range", CooldownOf(then), CooldownOf(now));
 }
 

@@ -1,5 +1,6 @@
 #include "rendezvous/daemon/rendezvousd_options.h"
 
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/settings/on_corruption.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "base/text/names.h"
@@ -95,6 +97,9 @@ class Parser {
     options_.agent_timeout = runtime.agent_timeout;
     // The variable can turn encryption on, but not off: the stricter of two settings counts.
     options_.job.encrypt_data |= runtime.encrypt_data;
+    if (options_.job.elastic.has_value()) {
+      options_.job.elastic->on_corruption = on_corruption_.value_or(runtime.on_corruption);
+    }
     return RendezvousdCommand{std::move(options_), "", 0};
   }
 
@@ -133,6 +138,15 @@ class Parser {
     options_.job.start_timeout = kStartTimeout;
     flags_.Flag("--encrypt-data", "Use TLS for TCP connections between workers",
                 [this] { options_.job.encrypt_data = true; });
+    flags_.Value("--on-corruption", "POLICY",
+                 "When a commit of an elastic job shows that the state of a rank differs: warn, "
+                 "evict, end or off (warn)",
+                 [this](const std::string& text) {
+                   on_corruption_ = settings::OnCorruptionOf(text);
+                   if (on_corruption_.has_value()) return absl::OkStatus();
+                   return absl::InvalidArgumentError(
+                       absl::StrCat("--on-corruption ", text, ": must be warn, evict, end or off"));
+                 });
   }
 
   void DeclareDaemon() {
@@ -226,6 +240,7 @@ class Parser {
   options::ElasticFlags elastic_{/*with_discovery=*/false};
   RendezvousdOptions options_;
   int np_ = 0;
+  std::optional<settings::OnCorruption> on_corruption_;
   bool has_reattach_timeout_ = false;
   bool version_ = false;
 };

@@ -65,6 +65,20 @@ TEST(RendezvousdOptionsTest, EncryptData_ComesFromFlagOrVariable) {
   EXPECT_TRUE(Parse(job, {{"HOROVOD_ENCRYPT_DATA", "1"}}).options->job.encrypt_data);
 }
 
+TEST(RendezvousdOptionsTest, OnCorruption_ComesFromFlagOrVariable) {
+  std::vector<const char*> job = {"--listen",     "10.0.0.1:0", "--np",     "3",
+                                  "--token-file", "f",          "--min-np", "1"};
+  const auto chosen = [&](const Environment& environment = {}) {
+    return Parse(job, environment).options->job.elastic->on_corruption;
+  };
+  EXPECT_EQ(chosen(), settings::OnCorruption::kWarn);
+  EXPECT_EQ(chosen({{"HOROVOD_ON_CORRUPTION", "end"}}), settings::OnCorruption::kEnd);
+  job.insert(job.end(), {"--on-corruption", "off"});
+  EXPECT_EQ(chosen({{"HOROVOD_ON_CORRUPTION", "end"}}), settings::OnCorruption::kOff);
+  job.back() = "kill";
+  ExpectRefusal(Parse(job), "--on-corruption kill: must be warn, evict, end or off");
+}
+
 TEST(RendezvousdOptionsTest, HelpAndVersion_SucceedOnStdout) {
   const auto help = Parse({"--help"});
   EXPECT_EQ(help.exit_code, 0);

@@ -37,7 +37,7 @@ std::vector<membership::Event> AllEvents() {
           membership::WatchRequested{membership::CallId(8), kWorker, Epoch(2), true},
           membership::ExchangeRequested{membership::CallId(8), kWorker, Epoch(2), "key", kBytes},
           membership::Reported{membership::CallId(8), kWorker, Epoch(2), true, kBytes, true,
-                               CommitId(3, 12)},
+                               CommitId(3, 12), true},
           membership::ProgressReported{membership::CallId(8), kWorker, Epoch(2), 12,
                                        absl::Milliseconds(1234), CommitId(1, 7),
                                        membership::Checkpoints{CommitId(1, 7), absl::Seconds(3),
@@ -68,6 +68,7 @@ std::vector<membership::Event> FirstEvents() {
   std::get<membership::HostJoined>(events[0]).commit = 0;
   std::get<membership::HostDraining>(events[3]).at_once = false;
   std::get<membership::Reported>(events[11]).commit = 0;
+  std::get<membership::Reported>(events[11]).ends_job = false;
   std::get<membership::ProgressReported>(events[12]).began_with.reset();
   std::get<membership::ProgressReported>(events[12]).checkpoints.reset();
   std::get<membership::HostsDiscovered>(events[2]).is_offer = false;
@@ -166,6 +167,7 @@ policy::JobSpec UnusualSpec() {
   spec.keep_host_order = true;
   policy::ElasticSpec& elastic = spec.elastic.emplace();
   elastic.spares = 1;
+  elastic.on_corruption = settings::OnCorruption::kEnd;
   elastic.elastic_timeout = absl::Seconds(4);
   elastic.rejoin_timeout = absl::Seconds(5);
   elastic.join_delay = absl::Seconds(6);

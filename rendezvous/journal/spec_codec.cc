@@ -1,5 +1,6 @@
 #include "rendezvous/journal/spec_codec.h"
 
+#include "base/settings/on_corruption.h"
 #include "rendezvous/journal/event_codec.h"
 
 namespace hvd::rendezvous::journal {
@@ -7,7 +8,7 @@ namespace {
 
 void Put(const policy::ElasticSpec& from, pb::journal::ElasticSpec& to) {
   const auto& [spares, elastic_timeout, rejoin_timeout, join_delay, drain_grace, budget,
-               failures_without_progress, reset_limit, cooldown] = from;
+               failures_without_progress, reset_limit, on_corruption, cooldown] = from;
   to.set_spares(spares);
   to.set_elastic_timeout_ns(ToNanoseconds(elastic_timeout));
   to.set_rejoin_timeout_ns(ToNanoseconds(rejoin_timeout));
@@ -17,6 +18,7 @@ void Put(const policy::ElasticSpec& from, pb::journal::ElasticSpec& to) {
   to.set_budget_window_ns(ToNanoseconds(budget.window));
   to.set_failures_without_progress(failures_without_progress);
   if (reset_limit.has_value()) to.set_reset_limit(*reset_limit);
+  to.set_on_corruption(static_cast<int32_t>(on_corruption));
   if (cooldown.has_value()) {
     to.mutable_cooldown()->set_shortest_ns(ToNanoseconds(cooldown->shortest));
     to.mutable_cooldown()->set_longest_ns(ToNanoseconds(cooldown->longest));
@@ -34,6 +36,7 @@ policy::ElasticSpec Get(const pb::journal::ElasticSpec& from) {
   spec.failures_without_progress = from.failures_without_progress();
   // A limit of 0 differs from no limit, so the field has presence.
   if (from.has_reset_limit()) spec.reset_limit = from.reset_limit();
+  spec.on_corruption = settings::OnCorruptionOf(from.on_corruption());
   if (from.has_cooldown()) {
     spec.cooldown = policy::Cooldown{DurationFromNanoseconds(from.cooldown().shortest_ns()),
                                      DurationFromNanoseconds(from.cooldown().longest_ns())};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/settings/on_corruption.h"
 #include "rendezvous/placement/placement.h"
 
 namespace hvd::rendezvous::policy {
@@ -35,7 +36,9 @@ struct ElasticSpec {
   // limit also applies to worlds in a row in which no operation was completed.
   int failures_without_progress = 3;
   std::optional<int> reset_limit;  // the maximum number of worlds after the first; empty: no limit
-  std::optional<Cooldown> cooldown;  // empty: defaults, and only for slots with repeated failures
+  settings::OnCorruption on_corruption =
+      settings::OnCorruption::kWarn;  // the workers act; the membership ignores this
+  std::optional<Cooldown> cooldown;   // empty: defaults, and only for slots with repeated failures
 };
 
 // The specification. A static job has min_workers == max_workers and no `elastic`: the first

@@ -112,7 +112,10 @@ RendezvousServiceOptions Job::MakeRendezvousOptions() {
   RendezvousServiceOptions made;
   made.secret_key = options_.secret_key;
   made.elastic = options_.spec.elastic.has_value();
-  if (made.elastic) made.drain_grace = options_.spec.elastic->drain_grace;
+  if (made.elastic) {
+    made.drain_grace = options_.spec.elastic->drain_grace;
+    made.on_corruption = options_.spec.elastic->on_corruption;
+  }
   made.encrypt_data = options_.spec.encrypt_data;
   made.tells = options_.on_notice != nullptr;
   made.post = [this](membership::Event event) { Post(std::move(event)); };

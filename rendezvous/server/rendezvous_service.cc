@@ -213,6 +213,7 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
       reported.failure = request->failure().message();
       reported.caused_by_peer = request->failure().caused_by_peer();
       reported.commit = request->failure().commit();
+      reported.ends_job = request->failure().ends_job();
       break;
     case pb::ReportRequest::kProgress:
       options_.post(ProgressEvent(call->id(), *request));
@@ -326,6 +327,7 @@ void RendezvousService::Handle(const membership::ReplyWorld& effect) {
     world.set_secret(HmacSha256(options_.secret_key, absl::StrCat(effect.world->epoch.value())));
     world.set_homogeneous(effect.world->homogeneous);
     world.set_encrypt_data(options_.encrypt_data);
+    world.set_on_corruption(static_cast<int>(options_.on_corruption));
     if (members.size() <= kMostMembersTold) {
       for (const membership::WorldMember& member : members) ToProto(member, *world.add_members());
       return;

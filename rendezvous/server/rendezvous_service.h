@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/settings/on_corruption.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/reporting/job_history.h"
@@ -19,10 +20,11 @@ namespace hvd::rendezvous::server {
 // The service's configuration and dependencies. The functions may be called from any of gRPC's
 // threads and must not block.
 struct RendezvousServiceOptions {
-  std::string secret_key;                       // epochs' secrets are derived from this
-  bool elastic = false;                         // whether hosts may be drained
-  absl::Duration drain_grace;                   // of an elastic job
-  bool encrypt_data = false;                    // as in World
+  std::string secret_key;      // epochs' secrets are derived from this
+  bool elastic = false;        // whether hosts may be drained
+  absl::Duration drain_grace;  // of an elastic job
+  bool encrypt_data = false;   // as in World
+  settings::OnCorruption on_corruption = settings::OnCorruption::kOff;
   bool tells = false;                           // whether notices have a recipient
   std::function<void(membership::Event)> post;  // queues an event for the machine
   std::function<absl::Status()> check_room;     // OK, or why nothing may be posted for a caller

@@ -89,3 +89,14 @@ def test_threads_are_compared(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     ranks, *cells = done.stdout.splitlines()[-1].split()
     assert ranks == "2" and float(cells[-2]) > 0 and float(cells[-1]) > 0, done.stdout
+
+
+def test_flipped_bits_are_counted():
+    arguments = ["--flips", "2", "--clean", "5", "--rounds", "2", "--megabytes", "1", "--tensors", "4"]
+    command = [sys.executable, BENCH / "corruption.py", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line.partition(">:")[2]) for line in done.stdout.splitlines()]
+    assert [row["section"] for row in rows] == ["flips"] * 3 + ["clean", "cost"]
+    assert all(row["changed_the_state"] == row["found"] == 2 and row["false"] == 0 for row in rows[:3])
+    assert rows[3]["alarms"] == 0

@@ -306,7 +306,8 @@ rendezvous::membership::Event ClusterSim::ReportEvent(
                                           false,
                                           command.Text("message", "Error"),
                                           command.Has("by-peer"),
-                                          ParseCommit(command.Text("commit"))};
+                                          ParseCommit(command.Text("commit")),
+                                          command.Has("ends-job")};
 }
 
 // Ticks at every deadline on the way, as the loop around the machine does.

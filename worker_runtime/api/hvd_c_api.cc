@@ -179,6 +179,11 @@ int32_t hvd_must_sync_state(void) {
   return Query([](ActiveWorld& active) { return active.world().sync_state ? 1 : 0; }, 1);
 }
 
+int32_t hvd_on_corruption(void) {
+  return Query(
+      [](ActiveWorld& active) { return static_cast<int32_t>(active.world().on_corruption); }, 0);
+}
+
 int32_t hvd_is_deferred(void) { return TheRuntime().is_deferred() ? 1 : 0; }
 
 int32_t hvd_is_initialized(void) {
@@ -390,9 +395,10 @@ int32_t hvd_stack_request(int32_t* fd, int32_t* signal) {
   });
 }
 
-int32_t hvd_report_failure(const char* message, int32_t caused_by_peer) {
+int32_t hvd_report_failure(const char* message, int32_t caused_by_peer, int32_t ends_job) {
   return Guarded([&] {
-    TheRuntime().ReportFailure(message == nullptr ? "" : message, caused_by_peer != 0);
+    TheRuntime().ReportFailure(message == nullptr ? "" : message, caused_by_peer != 0,
+                               ends_job != 0);
     return absl::OkStatus();
   });
 }

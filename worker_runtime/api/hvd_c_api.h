@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 25
+#define HVD_ABI_VERSION 26
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -113,6 +113,9 @@ HVD_EXPORT void hvd_set_commit(int64_t number);
  *   commit that contains the address `keep` (may be NULL).
  * hvd_store_append copies parts into it, each to the next multiple of 64 bytes, on several threads
  *   if there are cores for them.
+ * hvd_store_checksums writes the CRC-32C of pieces of the commit that was begun. A piece is what
+ * one part, or several without gaps between them, have brought; `offsets`, in order, count from
+ * `base` bytes after the commit's start. The copies have computed them: nothing is read.
  * hvd_store_seal makes it the newest commit. If the process dies before, the previous one remains.
  * hvd_store_compare begins a comparison instead of a commit: appended parts are not kept.
  * hvd_store_is_same then returns 1 if the parts were equal to the newest commit, by length and
@@ -129,12 +132,16 @@ HVD_EXPORT void hvd_set_commit(int64_t number);
  *     because there is no agent, or the job is not elastic.
  *   - HVD_RESOURCE_EXHAUSTED, of hvd_store_begin and hvd_store_take_kept: there is not enough
  *     memory.
- *   - HVD_FAILED_PRECONDITION, of hvd_store_append and hvd_store_seal: no commit was begun.
- *   - HVD_INVALID_ARGUMENT, of hvd_store_append: the parts exceed the bytes of hvd_store_begin.
+ *   - HVD_FAILED_PRECONDITION, of hvd_store_append, hvd_store_checksums and hvd_store_seal: no
+ *     commit was begun.
+ *   - HVD_INVALID_ARGUMENT, of hvd_store_append: the parts exceed the bytes of hvd_store_begin; of
+ *     hvd_store_checksums: a piece does not consist of whole parts.
  *   - HVD_NOT_FOUND, of hvd_store_compare, hvd_store_newest and hvd_store_take_kept: there is no
  *     such commit. */
 HVD_EXPORT int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory);
 HVD_EXPORT int32_t hvd_store_append(const void* const* parts, const int64_t* bytes, int32_t count);
+HVD_EXPORT int32_t hvd_store_checksums(int64_t base, const int64_t* offsets, const int64_t* bytes,
+                                       int32_t count, uint32_t* checksums);
 HVD_EXPORT int32_t hvd_store_seal(int64_t number);
 HVD_EXPORT int32_t hvd_store_compare(void);
 HVD_EXPORT int32_t hvd_store_is_same(void);
@@ -147,6 +154,11 @@ HVD_EXPORT void hvd_copy(void* to, const void* const* parts, const int64_t* byte
 /* 1 if some member of the world may lack the state of rank 0, which has the newest commit: rank 0
  * must then broadcast it to all. The same on every rank. 1 if there is no world. */
 HVD_EXPORT int32_t hvd_must_sync_state(void);
+
+/* What the job does about silent data corruption, the same on every rank of a world: a number of
+ * OnCorruption in base/settings/on_corruption.h. 0, nothing, if there is no world, or the job is
+ * not elastic. */
+HVD_EXPORT int32_t hvd_on_corruption(void);
 
 /* Leaves the world cleanly; hvd_init may follow. No effect if there is no world. Operations in
  * flight on other ranks fail with HVD_ABORTED. Returns when all callbacks of hvd_submit_then have
@@ -490,8 +502,9 @@ HVD_EXPORT int32_t hvd_stop_timeline(void);
 HVD_EXPORT int32_t hvd_stack_request(int32_t* fd, int32_t* signal);
 
 /* Reports to the daemon why this process is about to fail, for the root-cause report. Best effort;
- * takes a second at most. */
-HVD_EXPORT int32_t hvd_report_failure(const char* message, int32_t caused_by_peer);
+ * takes a second at most. ends_job: an elastic job ends, too, with exit code 1. */
+HVD_EXPORT int32_t hvd_report_failure(const char* message, int32_t caused_by_peer,
+                                      int32_t ends_job);
 
 /* The training progress that this process reports to the daemon when it asks for the next world:
  * whether an operation was completed since the last hvd_begin_training, how many steps were counted

@@ -98,6 +98,20 @@ void hvd_copy(void* to, const void* const* parts, const int64_t* bytes, int32_t 
                 [&](size_t i) { memcpy(pieces[i].to, pieces[i].from, pieces[i].bytes); });
 }
 
+int32_t hvd_store_checksums(int64_t base, const int64_t* offsets, const int64_t* bytes,
+                            int32_t count, uint32_t* checksums) {
+  return WithStore([&](runtime::commit_store::CommitArena& store) -> absl::Status {
+    std::vector<runtime::commit_store::CommitArena::Piece> pieces;
+    pieces.reserve(static_cast<size_t>(count));
+    for (int32_t i = 0; i < count; ++i) {
+      pieces.push_back({static_cast<size_t>(base + offsets[i]), static_cast<size_t>(bytes[i])});
+    }
+    ASSIGN_OR_RETURN(const std::vector<uint32_t> computed, store.ChecksumsOf(pieces));
+    std::copy(computed.begin(), computed.end(), checksums);
+    return absl::OkStatus();
+  });
+}
+
 int32_t hvd_store_seal(int64_t number) {
   return WithStore([&](runtime::commit_store::CommitArena& store) {
     return store.Seal(static_cast<uint64_t>(number));

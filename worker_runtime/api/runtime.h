@@ -203,7 +203,7 @@ class Runtime {
   absl::Status StopTimeline();
 
   // See hvd_report_failure.
-  void ReportFailure(const std::string& message, bool caused_by_peer);
+  void ReportFailure(const std::string& message, bool caused_by_peer, bool ends_job);
 
   // Returns whether requests may name this CUDA device: there is a driver, and this is the first
   // device for which that was asked. False before the first Init.

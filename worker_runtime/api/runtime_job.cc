@@ -160,7 +160,7 @@ absl::Status Runtime::ConfirmWorld() {
   return silent && left_well_.load() ? absl::OkStatus() : confirmed;
 }
 
-void Runtime::ReportFailure(const std::string& message, bool caused_by_peer) {
+void Runtime::ReportFailure(const std::string& message, bool caused_by_peer, bool ends_job) {
   std::shared_ptr<session::Session> session;
   Epoch epoch;
   uint64_t commit = 0;
@@ -172,7 +172,8 @@ void Runtime::ReportFailure(const std::string& message, bool caused_by_peer) {
   }
   if (session == nullptr) return;
   // Best effort: if the daemon can't be reached, the agent still reports the exit code.
-  session->ReportFailure(epoch, message, caused_by_peer, commit, kReportTimeout).IgnoreError();
+  session->ReportFailure(epoch, {message, caused_by_peer, commit, ends_job}, kReportTimeout)
+      .IgnoreError();
 }
 
 }  // namespace hvd::worker_runtime::api

@@ -145,7 +145,7 @@ absl::StatusOr<const char*> CommitArena::Begin(size_t bytes, const void* keep) {
   // after the store, which is a locked instruction there.
   header_->slots[slot].mark = kUnsealed;
   std::atomic_thread_fence(std::memory_order_release);
-  pending_ = Pending{slot, capacity, 0, 0};
+  pending_ = Pending{slot, capacity, 0, 0, false, {}};
   return memory;
 }
 
@@ -166,6 +166,7 @@ absl::Status CommitArena::AppendAll(absl::Span<const absl::string_view> parts, T
     return absl::InvalidArgumentError("the commit is larger than it was begun with");
   }
   pending_->checksum = copies.Run(team, threads);
+  copies.AddTo(pending_->stretches);
   pending_->size = copies.end();
   return absl::OkStatus();
 }
@@ -179,7 +180,7 @@ absl::Status CommitArena::BeginComparison() {
   pending_.reset();
   const int newest = NewestSealed();
   if (newest < 0) return absl::NotFoundError("there is no commit yet");
-  pending_ = Pending{newest, RoundUp(header_->slots[newest].size, kAlignment), 0, 0, true};
+  pending_ = Pending{newest, RoundUp(header_->slots[newest].size, kAlignment), 0, 0, true, {}};
   return absl::OkStatus();
 }
 
@@ -251,6 +252,30 @@ uint64_t CommitArena::newest_number() {
 uint32_t CommitArena::pending_checksum() {
   absl::MutexLock lock(&mutex_);
   return pending_.has_value() ? pending_->checksum : 0;
+}
+
+absl::StatusOr<std::vector<uint32_t>> CommitArena::ChecksumsOf(absl::Span<const Piece> pieces) {
+  absl::MutexLock lock(&mutex_);
+  if (!pending_.has_value()) return absl::FailedPreconditionError("no commit was begun");
+  std::vector<uint32_t> checksums;
+  auto at = pending_->stretches.begin();
+  const auto end = pending_->stretches.end();
+  for (const Piece& piece : pieces) {
+    at = std::lower_bound(at, end, piece.offset, [](const CopiedStretch& stretch, size_t offset) {
+      return stretch.offset < offset;
+    });
+    uint32_t checksum = 0;
+    size_t covered = 0;
+    for (; at != end && covered < piece.size && at->offset == piece.offset + covered; ++at) {
+      checksum = covered == 0 ? at->checksum : JoinCrc32c(checksum, at->checksum, at->size);
+      covered += at->size;
+    }
+    if (covered != piece.size) {
+      return absl::InvalidArgumentError("a piece of a commit does not consist of whole parts");
+    }
+    checksums.push_back(checksum);
+  }
+  return checksums;
 }
 
 std::optional<CommitArena::Commit> CommitArena::Newest() {

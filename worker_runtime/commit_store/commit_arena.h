@@ -75,6 +75,18 @@ class CommitArena {
   // The checksum of the parts appended since Begin; 0: none.
   uint32_t pending_checksum();
 
+  // A part of the commit that was begun: bytes that were appended as one part, or as parts without
+  // a gap between them.
+  struct Piece {
+    size_t offset = 0, size = 0;
+  };
+  // Returns the checksums of pieces, from those of the copies: nothing is read. REQUIRES: the
+  // pieces are in order.
+  // Errors:
+  //   - FailedPrecondition: no commit was begun.
+  //   - InvalidArgument: a piece does not consist of whole parts.
+  absl::StatusOr<std::vector<uint32_t>> ChecksumsOf(absl::Span<const Piece> pieces);
+
   // Copies the newest commit of another arena, which becomes the newest one here.
   // Errors:
   //   - NotFound: the other arena has no newer commit.
@@ -105,6 +117,7 @@ class CommitArena {
     size_t size = 0;
     uint32_t checksum = 0;
     bool compares = false;
+    std::vector<CopiedStretch> stretches;
   };
 
   explicit CommitArena(Fd memory) : memory_(std::move(memory)) {}

@@ -10,12 +10,15 @@
 #include <random>
 #include <string>
 
+#include "base/crc32c.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/commit_store/arena_memory.h"
 
 namespace hvd::worker_runtime::commit_store {
 namespace {
 
+using ::testing::ElementsAre;
 using Arena = std::unique_ptr<CommitArena>;
 
 class CommitArenaTest : public testing::Test {
@@ -92,6 +95,32 @@ TEST_F(CommitArenaTest, AppendAll_ByManyThreads_IsAsOneAfterTheOther) {
     for (const absl::string_view part : parts) EXPECT_TRUE(arena->Append(part).ok());
     EXPECT_TRUE(arena->EndComparison());
   }
+}
+
+TEST_F(CommitArenaTest, ChecksumsOf_Pieces_AreThoseOfTheirBytes) {
+  std::mt19937 random(3);
+  std::string large(1'300'000, '\0');
+  for (char& c : large) c = static_cast<char>(random());
+  Arena arena = Open();
+  ThreadTeam team;
+  ASSERT_TRUE(arena->Begin(2'000'000).ok());
+  const std::vector<absl::string_view> parts = {"head", large, "", "small"};
+  ASSERT_TRUE(arena->AppendAll(parts, team, 3).ok());
+  // As from a GPU: a tensor in two stretches, in several calls.
+  ASSERT_TRUE(arena->Append(large.substr(0, 64'000)).ok());
+  ASSERT_TRUE(arena->Append(large.substr(64'000)).ok());
+  const size_t second = 64, small = RoundUp(second + large.size(), 64), third = small + 64;
+  const CommitArena::Piece all[] = {{second, large.size()}, {small, 5}, {third, large.size()}};
+  EXPECT_THAT(arena->ChecksumsOf(all).value(),
+              ElementsAre(Crc32c(large), Crc32c("small"), Crc32c(large)));
+  const CommitArena::Piece not_whole[] = {{0, 3}, {1, 3}, {third + large.size(), 1}};
+  for (const CommitArena::Piece& piece : not_whole) {
+    EXPECT_EQ(arena->ChecksumsOf(absl::MakeConstSpan(&piece, 1)).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << piece.offset;
+  }
+  ASSERT_TRUE(arena->Seal(1).ok());
+  EXPECT_EQ(arena->ChecksumsOf(all).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(CommitArenaTest, Append_MoreThanBegunFor_GivesTheCommitUp) {

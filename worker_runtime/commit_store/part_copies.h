@@ -15,6 +15,12 @@ namespace hvd::worker_runtime::commit_store {
 // The parts of a commit begin at multiples of this; what is between them is 0.
 constexpr size_t kPartAlignment = 64;
 
+// Bytes of a commit, with their own checksum.
+struct CopiedStretch {
+  size_t offset = 0, size = 0;
+  uint32_t checksum = 0;
+};
+
 // Copies that are added first, and made together by Run. Not thread-safe.
 class PartCopies {
  public:
@@ -31,12 +37,16 @@ class PartCopies {
   // Makes the copies on at most `threads` threads of the team. Returns the checksum of the commit
   // up to end().
   uint32_t Run(ThreadTeam& team, int threads);
+  // Adds the stretches of all parts, and the gaps, in order, without empty ones. REQUIRES: Run has
+  // returned.
+  void AddTo(std::vector<CopiedStretch>& stretches) const;
 
  private:
   // A stretch of one part, or a gap.
   struct Stretch {
     size_t offset;
     absl::string_view data;
+    uint32_t checksum = 0;
   };
   // Stretches that follow each other, for one thread.
   struct Task {
@@ -46,7 +56,8 @@ class PartCopies {
   };
 
   void AddStretch(absl::string_view data);
-  uint32_t Copy(const Task& task) const;
+  uint32_t Copy(Stretch& stretch) const;
+  uint32_t Copy(const Task& task);
 
   char* const memory_;
   size_t end_;

@@ -108,6 +108,7 @@ absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
   result.secret = world.secret();
   result.homogeneous = world.homogeneous();
   result.encrypt_data = world.encrypt_data();
+  result.on_corruption = settings::OnCorruptionOf(world.on_corruption());
   const auto own = std::find_if(world.members().begin(), world.members().end(), [&](const auto& m) {
     return m.worker().worker_id() == self.value();
   });
@@ -341,14 +342,15 @@ absl::Status Session::ReportFinished(Epoch epoch, absl::Duration timeout) {
   return ReportAndDisconnect(request, timeout);
 }
 
-absl::Status Session::ReportFailure(Epoch epoch, const std::string& message, bool caused_by_peer,
-                                    uint64_t commit, absl::Duration timeout) {
+absl::Status Session::ReportFailure(Epoch epoch, const FailureReport& failure,
+                                    absl::Duration timeout) {
   pb::ReportRequest request;
   FillIdentity(request.mutable_worker());
   request.set_epoch(epoch.value());
-  request.mutable_failure()->set_message(ToTell(message));
-  request.mutable_failure()->set_caused_by_peer(caused_by_peer);
-  request.mutable_failure()->set_commit(commit);
+  request.mutable_failure()->set_message(ToTell(failure.message));
+  request.mutable_failure()->set_caused_by_peer(failure.caused_by_peer);
+  request.mutable_failure()->set_commit(failure.commit);
+  request.mutable_failure()->set_ends_job(failure.ends_job);
   return ReportAndDisconnect(request, timeout);
 }
 

@@ -130,12 +130,16 @@ class Session {
   // Errors: those of RendezvousClient::Report.
   absl::Status ReportFinished(Epoch epoch, absl::Duration timeout);
 
-  // Reports that this worker is about to fail, and the newest commit that it leaves in its agent's
-  // memory; see Failure in rendezvous.proto. Closes the
-  // connection like ReportFinished.
+  // As Failure in rendezvous.proto.
+  struct FailureReport {
+    std::string message;
+    bool caused_by_peer = false;
+    uint64_t commit = 0;
+    bool ends_job = false;
+  };
+  // Reports that this worker is about to fail. Closes the connection like ReportFinished.
   // Errors: those of RendezvousClient::Report.
-  absl::Status ReportFailure(Epoch epoch, const std::string& message, bool caused_by_peer,
-                             uint64_t commit, absl::Duration timeout);
+  absl::Status ReportFailure(Epoch epoch, const FailureReport& failure, absl::Duration timeout);
 
   const WorkerStanding& standing() const { return standing_; }
   // The epoch of the newest world that this process has joined; 0: none.

@@ -399,7 +399,7 @@ TEST_F(SessionTest, ReportProgress_TellsOfTheNewestCommit) {
 }
 
 TEST_F(SessionTest, ReportFailure_CarriesTheWord) {
-  ASSERT_TRUE(session_.ReportFailure(Epoch(2), "ValueError: x", true, 7, absl::Seconds(1)).ok());
+  ASSERT_TRUE(session_.ReportFailure(Epoch(2), {"ValueError: x", true, 7}, absl::Seconds(1)).ok());
   EXPECT_EQ(script_.last_report.failure().message(), "ValueError: x");
   EXPECT_TRUE(script_.last_report.failure().caused_by_peer());
   EXPECT_EQ(script_.last_report.failure().commit(), 7u);
@@ -410,7 +410,7 @@ TEST_F(SessionTest, ReportFailure_CarriesTheWord) {
 // Whatever a script raises, the daemon gets a text of a few KiB that is UTF-8.
 TEST_F(SessionTest, LongTexts_AreShortened) {
   const std::string text = "bad record: \xff" + std::string(2000000, 'x') + " (a.csv)";
-  ASSERT_TRUE(session_.ReportFailure(Epoch(2), text, false, 0, absl::Seconds(1)).ok());
+  ASSERT_TRUE(session_.ReportFailure(Epoch(2), {text}, absl::Seconds(1)).ok());
   script_.join.emplace();
   *script_.join->mutable_world() = TwoMembers();
   pb::JoinWorldRequest request = Request(1);
@@ -451,7 +451,7 @@ TEST_F(SessionTest, LastWords_EndTheConnectionAndLaterCallsMakeAnother) {
   EXPECT_EQ(script_.clients, 1);
   ASSERT_TRUE(session_.ReportFinished(Epoch(2), absl::Seconds(1)).ok());
   EXPECT_EQ(script_.clients, 0);
-  ASSERT_TRUE(session_.ReportFailure(Epoch(2), "late", false, 0, absl::Seconds(1)).ok());
+  ASSERT_TRUE(session_.ReportFailure(Epoch(2), {"late"}, absl::Seconds(1)).ok());
   EXPECT_EQ(script_.clients, 0);
   script_.join.emplace();
   *script_.join->mutable_world() = TwoMembers();

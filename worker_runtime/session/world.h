@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "base/ids.h"
+#include "base/settings/on_corruption.h"
 #include "base/status_macros.h"
 #include "rendezvous/placement/placement.h"
 
@@ -64,6 +65,7 @@ struct WorkerWorld {
   std::string secret;                // the epoch's secret
   bool sync_state = true;            // some member may lack the state of rank 0
   bool encrypt_data = false;         // network traffic between members uses TLS
+  settings::OnCorruption on_corruption = settings::OnCorruption::kOff;
 
   int rank() const { return own.place.rank; }
   int size() const { return own.place.size; }

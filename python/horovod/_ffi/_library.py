@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 25
+_ABI_VERSION = 26
 
 
 def library_path() -> str:
@@ -28,6 +28,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "disk_is_full",
         "world_is_changing",
         "must_sync_state",
+        "on_corruption",
     )
     for name in queries + actions + states:
         getattr(library, "hvd_" + name).argtypes = []
@@ -69,6 +70,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("run", [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, int32]),
         ("store_begin", [int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
         ("store_append", [ctypes.c_void_p, ctypes.c_void_p, int32]),
+        ("store_checksums", [int64, ctypes.c_void_p, ctypes.c_void_p, int32, ctypes.c_void_p]),
         ("store_seal", [int64]),
         ("store_take_kept", []),
         (
@@ -86,7 +88,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("start_timeline", [ctypes.c_char_p, int32]),
         ("takes_device", [int32]),
         ("stack_request", [ctypes.POINTER(int32), ctypes.POINTER(int32)]),
-        ("report_failure", [ctypes.c_char_p, int32]),
+        ("report_failure", [ctypes.c_char_p, int32, int32]),
         ("built", [ctypes.c_char_p]),
     ):
         getattr(library, "hvd_" + name).argtypes = argtypes

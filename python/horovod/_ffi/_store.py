@@ -50,6 +50,20 @@ def copy(target: int, addresses: Sequence[int], sizes: Sequence[int]) -> None:
     library.hvd_copy(target, starts.buffer_info()[0], lengths.buffer_info()[0], len(addresses))
 
 
+def store_checksums(begin: int, offsets: "array.array[int]", sizes: "array.array[int]") -> "array.array[int]":
+    """Returns the checksums of pieces of the commit that was begun, which their copies have computed.
+
+    Args:
+      begin: of what the offsets count from, in bytes from the commit's begin.
+      offsets: where the pieces begin, as 64-bit numbers in order.
+      sizes: how many bytes they have.
+    """
+    checksums = array.array("I", bytes(4 * len(offsets)))
+    addresses = (each.buffer_info()[0] for each in (offsets, sizes))
+    check(library.hvd_store_checksums(begin, *addresses, len(offsets), checksums.buffer_info()[0]))
+    return checksums
+
+
 def store_seal(number: int) -> None:
     """Makes the commit that was begun the newest one in the store."""
     check(library.hvd_store_seal(number))

@@ -113,6 +113,14 @@ def must_sync_state() -> bool:
     return bool(library.hvd_must_sync_state())
 
 
+def on_corruption() -> int:
+    """Returns what the job does about silent data corruption, a number of base/settings/on_corruption.h; 0 without a world. The same on every
+    rank.
+    """
+    policy: int = library.hvd_on_corruption()
+    return policy
+
+
 def shutdown() -> None:
     """Leaves the world cleanly, if there is one."""
     check(library.hvd_shutdown())
@@ -168,9 +176,11 @@ def stack_request() -> Optional[tuple[int, int]]:
     return fd.value, signum.value
 
 
-def report_failure(message: str, caused_by_peer: bool) -> None:
-    """Reports to the daemon why this process is about to fail. Best effort; takes at most a second."""
-    library.hvd_report_failure(message.encode("utf-8", "replace"), int(caused_by_peer))
+def report_failure(message: str, caused_by_peer: bool, ends_job: bool = False) -> None:
+    """Reports to the daemon why this process is about to fail. Best effort; takes at most a second. `ends_job`: an elastic job ends,
+    too.
+    """
+    library.hvd_report_failure(message.encode("utf-8", "replace"), int(caused_by_peer), int(ends_job))
 
 
 def add_process_set(ranks: Sequence[int]) -> tuple[int, bool]:

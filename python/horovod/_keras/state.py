@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional, Union
 
 import numpy
@@ -43,6 +43,12 @@ class VariablesHandler(handlers.StateDictHandler):
         return [_read_only(value) for value in values]
 
     own_tensors = state_dict
+
+    def replicated(self, tree: Sequence[numpy.ndarray]) -> Iterator[tuple[str, str, numpy.ndarray]]:
+        variables = self._variables_of(self.value)
+        if self._variables_of is tensors.variables_of_optimizer:
+            return tensors.places_of("optimizer state", variables, tree)
+        return tensors.places_of("parameters", variables, tree, lambda variable: getattr(variable, "trainable", False))
 
     def load(self, saved: Sequence[numpy.ndarray]) -> None:
         # A backend may keep the memory of an array, and a later save writes to it.

@@ -1,7 +1,7 @@
 """Conversion of Keras's tensors and variables from and to numpy arrays."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Callable
 
 import numpy
 
@@ -113,3 +113,13 @@ def leave_training(model: Any) -> None:
     """Drops the training state that a failed fit() on JAX has left in the model."""
     if hasattr(model, "_jax_state"):
         model._jax_state, model._jax_state_synced = None, True
+
+
+def places_of(
+    kind: str, variables: Sequence[Any], arrays: Sequence[Any], counts: Callable[[Any], bool] = lambda variable: True
+) -> Iterator[tuple[str, str, Any]]:
+    """Yields what :meth:`horovod.elastic.handlers.StateHandler.replicated` does, for the variables that `counts` says."""
+    for number, (variable, array) in enumerate(zip(variables, arrays)):
+        if counts(variable):
+            name = getattr(variable, "path", None) or getattr(variable, "name", "")
+            yield kind, f"[{number}] ({name})", array

@@ -257,6 +257,18 @@ def report(error: BaseException) -> None:
         _ffi.report_failure(text.splitlines()[0], process.blames_peer)
 
 
+def fail(reason: str, ends_job: bool = False) -> None:
+    """Reports to the daemon that this process is about to fail, and why.
+
+    Args:
+      reason: one line.
+      ends_job: whether no other process of the job shall go on.
+    """
+    process.failed = True
+    process.status = 1
+    _ffi.report_failure(reason, False, ends_job)
+
+
 def leave(error: Optional[BaseException]) -> None:
     """Leaves the world in a process that lives on: cleanly, or with `error`, which is reported to the daemon. Does nothing if
     the process is in no world.

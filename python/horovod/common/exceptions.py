@@ -101,6 +101,26 @@ class WorkerReleased(SystemExit):
         return self.reason
 
 
+class StateCorrupted(SystemExit):
+    """The state of this process differs from that of the other ranks, or the job ends because of that. One line has said so.
+
+    As a SystemExit, it ends the process with code 1 and without output if it is not caught.
+
+    Args:
+      reason: which ranks differ, in one line.
+
+    Attributes:
+      reason: the argument.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(1)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class HorovodVersionMismatchError(ImportError):
     """The installed version of a framework is not the expected one.
 

@@ -2,9 +2,11 @@
 
 1. *begin*: the operation starts by which the ranks agree.
 2. *stage*: meanwhile the state's save() takes a snapshot, into the store if there is one. The last save stays as it is.
-3. *agree*: the operation has ended. Each rank has a snapshot, and knows whether the world is about to change.
+3. *agree*: the operation has ended. Each rank has a snapshot, and knows whether the world is about to change. What all ranks should
+   hold alike was compared meanwhile.
 4. *seal*: the snapshot becomes the newest commit in the store, where the successor of this process finds it.
-5. *publish*: the snapshot becomes the last save, and the job learns that this process can restore the commit.
+5. *publish*: the snapshot becomes the last save, and the job learns that this process can restore the commit. A rank that differs
+   from a majority of the others neither seals nor publishes.
 6. *interrupt*: if the world is about to change, all ranks leave the training at this commit.
 
 A sync has the same steps up to 5; there a reduction of the ranks' newest commits takes the place of the operation.
@@ -12,13 +14,15 @@ A sync has the same steps up to 5; there a reduction of the ranks' newest commit
 The states of users that derive from hvd.elastic.State have no snapshots: their save() is called in step 5.
 """
 
+import contextlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Callable, NamedTuple, Optional, Protocol
 
-from horovod.common.exceptions import HostsUpdatedInterrupt
-from horovod.elastic import commit_store, commits, outside_run
+from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
+from horovod.elastic import commit_store, commits, corruption, outside_run
 from horovod.elastic.commit_store import Placed
+from horovod.elastic.pieces import Copy
 
 
 class Snapshot(NamedTuple):
@@ -27,6 +31,7 @@ class Snapshot(NamedTuple):
     values: dict[str, Any]  # plain ones
     trees: Mapping[str, Any] = MappingProxyType({})  # state dicts, by the names of their values
     placed: Optional[Placed] = None  # where it lies in the store
+    copied: Optional[Copy] = None  # what can be compared, until it is sealed
 
     def seal(self, commit: int) -> None:
         """Makes it the newest commit in the store, with this id, if it lies there."""
@@ -55,6 +60,7 @@ class CommittedState(Protocol):
     _commit_under_way: "Optional[Commit]"
     _hosts_updated: bool
     _loaded_commit: int
+    _watch: Optional[corruption.Watch]
 
     def save(self) -> None: ...
 
@@ -79,6 +85,8 @@ class Commit:
         self._state = state
         self._snapshotter = state._snapshotter()
         self._operation: Optional[int] = None
+        self._watch = state._watch if corruption.policy() != corruption.OFF else None
+        self._comparison: Optional[corruption.Comparison] = None
         self._is_world_changing = False
 
     def begin(self) -> None:
@@ -90,6 +98,11 @@ class Commit:
         if self._snapshotter is not None:
             self.collect(self._state.save)
 
+    def compare(self) -> None:
+        """Starts to compare the snapshot with those of the other ranks, which do the same."""
+        if self._watch is not None:
+            self._comparison = self._watch.begin(None if self.snapshot is None else self.snapshot.copied)
+
     def collect(self, save: Callable[[], None]) -> None:
         """Calls `save`, a method of the state that may be a user's own. What it saves is pending."""
         self._state._commit_under_way = self
@@ -98,13 +111,44 @@ class Commit:
         finally:
             self._state._commit_under_way = None
 
+    def stage_late(self) -> None:
+        """Does the same after the ranks have agreed. Compares only if all ranks are here."""
+        if not self._is_world_changing:
+            return self.stage()
+        try:
+            self.stage()
+            self.compare()
+        except BaseException:
+            self.abstain()
+            raise
+        self.judge()
+
     def agree(self) -> None:
         """Waits for the operation. Raises HorovodInternalError if it failed."""
-        self._is_world_changing = commits.end(self._operation)
+        try:
+            self._is_world_changing = commits.end(self._operation)
+        except HorovodInternalError:
+            if self._comparison is not None:
+                self._comparison.drop()
+            raise
+
+    def judge(self) -> None:
+        """Ends the comparison: see :meth:`horovod.elastic.corruption.Comparison.end`."""
+        if self._comparison is not None:
+            self._comparison.end(commits.newest() + 1)
 
     def abandon(self) -> None:
-        """Waits for the operation of a commit that this process can't make, so that the other ranks do not wait for it."""
+        """Waits for the operations of a commit that this process can't make, so that the other ranks do not wait for them."""
+        self.abstain()
         commits.abandon(self._operation)
+
+    def abstain(self) -> None:
+        """Takes part in the other ranks' comparison, without a snapshot."""
+        if self._watch is None:
+            return
+        with contextlib.suppress(ValueError, HorovodInternalError):
+            comparison = self._comparison or self._watch.begin(None)
+            comparison.drop()
 
     def seal(self) -> None:
         """Gives the snapshot the id of the newest commit."""
@@ -122,6 +166,8 @@ class Commit:
     def conclude(self) -> None:
         """Counts the commit on which the ranks have agreed, seals and publishes it."""
         commits.count()
+        if self._watch is not None and self._watch.is_outlier:
+            return commits.forget()
         self.seal()
         self.publish()
         self._state._committed(commits.newest())
@@ -143,10 +189,12 @@ def commit(state: CommittedState) -> None:
     commit.begin()
     try:
         commit.stage()
+        commit.compare()
     except BaseException:
         commit.abandon()
         raise
     commit.agree()
+    commit.judge()
     commit.conclude()
     commit.interrupt()
 
@@ -158,7 +206,7 @@ def commit_before_change(state: CommittedState) -> None:
     commit.begin()
     commit.agree()
     if commit.is_interrupting():
-        commit.stage()
+        commit.stage_late()
         commit.conclude()
         commit.interrupt()
 
@@ -173,6 +221,8 @@ def synchronize(state: CommittedState, begins_later_run: bool = False) -> None:
     commit = Commit(state, for_commit=begins_later_run)
     commit.collect(state.sync)
     commits.agree(state._loaded_commit)
+    if state._watch is not None:
+        state._watch.note_sync()
     if begins_later_run:
         commits.count()
     commit.seal()

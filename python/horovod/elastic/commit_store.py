@@ -58,10 +58,12 @@ class Placed:
     Args:
       address: where the commit begins in memory.
       number: the commit's id; 0: not sealed yet.
+      front: how many bytes come before its tensors, if it is being written.
     """
 
-    def __init__(self, address: int, number: int = 0) -> None:
+    def __init__(self, address: int, number: int = 0, front: int = 0) -> None:
         self.address = address
+        self.front = front
         self.number = number  # its id; 0: not sealed yet
         self._head: Optional[Head] = None
 
@@ -141,10 +143,10 @@ def begin(head: Head, keep: Optional[Placed]) -> Placed:
     REQUIRES: :func:`keeps`. Raises MemoryError if there is too little memory.
     """
     parts = front(head)
-    size = sum(aligned(len(part)) for part in parts) + head.size
-    address = _ffi.store_begin(size, keep.address if keep else 0)
+    before = sum(aligned(len(part)) for part in parts)
+    address = _ffi.store_begin(before + head.size, keep.address if keep else 0)
     append(parts)
-    return Placed(address)
+    return Placed(address, front=before)
 
 
 def front(head: Head) -> list[bytes]:

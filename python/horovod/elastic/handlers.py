@@ -50,6 +50,15 @@ class StateHandler:
         """Returns what has made the value accumulate gradients that are not reduced yet, for a message; "": it has none."""
         return ""
 
+    def replicated(self, tree: Any) -> "Iterable[tuple[str, str, Any]]":
+        """Returns the tensors of a state dict of this value that ranks may hold in common, so that a difference is a fault. No buffers,
+        random states and other values that differ rightly.
+
+        Returns:
+          For each tensor: its kind, for people; its place below the value, such as ".0.weight"; and itself.
+        """
+        return ()
+
     def set_value(self, value: Any) -> None:
         """Replaces the value.
 

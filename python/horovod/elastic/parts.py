@@ -274,6 +274,18 @@ class PartsHandler(StateDictHandler):
     def take(self, state: object) -> None:
         self._load(state, lambda handler, part: handler.take(part), lambda value: value)
 
+    def replicated(self, tree: Any) -> Iterator[tuple[str, str, Any]]:
+        yield from self._replicated(self.value, tree, "")
+
+    def _replicated(self, value: Any, tree: Any, place: str) -> Iterator[tuple[str, str, Any]]:
+        handler = self._parts.part(value)
+        if isinstance(handler, StateDictHandler):
+            for kind, inner, tensor in handler.replicated(tree[_PART]):
+                yield kind, place + inner, tensor
+        elif _is_container(value):
+            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                yield from self._replicated(item, tree[key], f"{place}[{key!r}]")
+
     def given(self) -> None:
         for _, handler in self._parts.parts_in(self.value):
             if isinstance(handler, StateDictHandler):

@@ -11,6 +11,7 @@ from horovod.common.objects import broadcast_object
 from horovod.elastic import checkpoint_options, commit_protocol, commit_store, commits
 from horovod.elastic.commit_protocol import Commit, Snapshot, Snapshotter
 from horovod.elastic.commit_store import Head, Placed
+from horovod.elastic.corruption import Watch
 from horovod.elastic.messages import say
 from horovod.elastic.parts import check_plain
 
@@ -32,6 +33,9 @@ class State:
     _missed_world = False  # another world may have made commits since
     _loaded_commit = 0  # the id of the commit that the state was loaded from before a sync; 0: from none
     _last_updated_timestamp: float = 0
+    _watch: Optional[Watch] = (
+        None  # that compares this state's commits with those of the other ranks; None: nothing does
+    )
 
     def __init__(
         self, bcast_object: Optional[Callable[..., Any]] = None, get_rank: Optional[Callable[[], int]] = None

@@ -1,7 +1,8 @@
 """States that hold tensors, of any framework."""
 
+import functools
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
@@ -12,7 +13,7 @@ from horovod.common.objects import broadcast_object
 from horovod.common.process_sets import global_process_set
 from horovod.common.tensors import Kind, Tensor
 from horovod.common.util import is_elastic
-from horovod.elastic import commit_store, commits, open_groups, stream, tree_store
+from horovod.elastic import commit_store, commits, corruption, open_groups, stream, tree_store
 from horovod.elastic.best_checkpoint import Best
 from horovod.elastic.checkpoint_folder import Place
 from horovod.elastic.checkpoint_options import check_numbers
@@ -20,6 +21,8 @@ from horovod.elastic.checkpoints import Checkpoints
 from horovod.elastic.commit_protocol import Snapshot
 from horovod.elastic.handlers import StateDictHandler, StateHandler, UnlikeError
 from horovod.elastic.parts import NoPart, Parts, PartsHandler
+from horovod.elastic.pieces import Copy, PiecesOfTree
+from horovod.elastic.replicas import Piece
 from horovod.elastic.runs import runs
 from horovod.elastic.same_folder import compare, locked_place
 from horovod.elastic.state import ObjectState
@@ -87,6 +90,8 @@ class TensorState(ObjectState):
         vars(self)["_handlers"] = handlers
         self._parts = parts
         self._trees = trees
+        self._watch = corruption.Watch()
+        self._pieces = PiecesOfTree()
         self._checkpoints: Optional[Checkpoints] = None
         self._placed: Optional[Placed] = None  # where the last save lies
         self._offered: Optional[Placed] = None  # where the last checkpoint is written from
@@ -194,7 +199,8 @@ class TensorState(ObjectState):
         if for_commit:
             placed = self._place()
             if placed is not None:
-                return self._snapshot(placed)
+                copied = None if placed.pieces is None else Copy(placed.pieces, placed.front)
+                return self._snapshot(placed)._replace(copied=copied)
         trees = {name: handler.copied() for name, handler in self._by_state_dict().items()}
         return Snapshot(self._deep_copy(self._current()), trees)
 
@@ -204,7 +210,16 @@ class TensorState(ObjectState):
 
     def _place(self) -> Optional[Placed]:
         own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
-        return tree_store.place(self._trees, self, self._current(), own, self._being_written())
+        pieces_of = None
+        if corruption.policy() != corruption.OFF:
+            pieces_of = functools.partial(self._pieces.find, parts=self._replicated(own))
+        return tree_store.place(self._trees, self, self._current(), own, self._being_written(), pieces_of)
+
+    def _replicated(self, own: dict[str, Any]) -> Iterator[tuple[Piece, Tensor]]:
+        """Yields the tensors of these state dicts that ranks may hold in common."""
+        for name, handler in self._by_state_dict().items():
+            for kind, place, tensor in handler.replicated(own[name]):
+                yield Piece(name, kind, name + place), tensor
 
     def _being_written(self) -> Optional[Placed]:
         """Returns the commit from which a checkpoint is being written, or None. The store must not overwrite it."""

@@ -3,20 +3,22 @@ read in place.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common.tensors import Kind, size_of
 from horovod.elastic import commit_store
 from horovod.elastic.commit_store import Head
-from horovod.elastic.trees import Trees, places, put_tensors
+from horovod.elastic.pieces import Pieces
+from horovod.elastic.trees import Taken, Trees, places, put_tensors
 
 
 class Placed(commit_store.Placed):
     """A commit in the store, with state dicts."""
 
-    def __init__(self, trees: Trees, address: int, number: int = 0) -> None:
-        super().__init__(address, number)
+    def __init__(self, trees: Trees, address: int, number: int = 0, front: int = 0) -> None:
+        super().__init__(address, number, front)
+        self.pieces: Optional[Pieces] = None  # that can be compared until it is sealed
         self._trees = trees
         self._contents: Optional[tuple[dict[str, object], dict[str, object]]] = None
 
@@ -47,14 +49,16 @@ def place(
     values: dict[str, Any],
     state_dicts: dict[str, Any],
     keep: Optional[Placed],
+    pieces_of: Optional[Callable[[Taken], Pieces]] = None,
 ) -> Optional[Placed]:
     """Copies a commit into the store without sealing it; the commit `keep` is not overwritten. Returns None if the store can't
-    keep it; an unexpected reason is printed to stderr, in one line.
+    keep it; an unexpected reason is printed to stderr, in one line. `pieces_of` returns the pieces of the state dicts that are
+    compared.
     """
     if not commit_store.keeps(owner):
         return None
     try:
-        return _place(trees, values, state_dicts, keep)
+        return _place(trees, values, state_dicts, keep, pieces_of)
     except commit_store.CAN_NOT_BE_KEPT as error:  # training continues
         commit_store.warn_once(error)
         return None
@@ -113,16 +117,25 @@ def packed(trees: Trees, values: dict[str, Any], state_dicts: dict[str, Any]) ->
     return bytes(stream)
 
 
-def _place(trees: Trees, values: dict[str, object], state_dicts: dict[str, object], keep: Optional[Placed]) -> Placed:
+def _place(
+    trees: Trees,
+    values: dict[str, object],
+    state_dicts: dict[str, object],
+    keep: Optional[Placed],
+    pieces_of: Optional[Callable[[Taken], Pieces]],
+) -> Placed:
     taken = trees.take_tensors(state_dicts)
     placed = _begin(trees, commit_store.pickled(values), taken.schema, taken.kinds, keep)
     for addresses, sizes in trees.stretches(taken.tensors, taken.kinds):
         _ffi.store_append(addresses, sizes)
+    if pieces_of is not None:
+        placed.pieces = pieces_of(taken)
     return placed
 
 
 def _begin(trees: Trees, values: bytes, schema: bytes, kinds: Sequence[Kind], keep: Optional[Placed]) -> Placed:
-    return Placed(trees, commit_store.begin(_head(values, schema, kinds), keep).address)
+    begun = commit_store.begin(_head(values, schema, kinds), keep)
+    return Placed(trees, begun.address, front=begun.front)
 
 
 def _head(values: bytes, schema: bytes, kinds: Sequence[Kind]) -> Head:

@@ -48,6 +48,18 @@ def mapped(value: Any, function: Callable[[Any], object]) -> Any:
     return function(value)
 
 
+def leaves_of(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields the leaves, as :func:`mapped` has them, with their places, such as "['state'][0]"."""
+    if is_dict(value):
+        for key, item in value.items():
+            yield from leaves_of(item, f"{place}[{key!r}]")
+    elif type(value) in (list, tuple):
+        for number, item in enumerate(value):
+            yield from leaves_of(item, f"{place}[{number}]")
+    else:
+        yield place, value
+
+
 def places(sizes: Sequence[int]) -> tuple[list[int], int]:
     """Returns the offsets of parts of these sizes in a buffer that holds all of them, and the buffer's size."""
     offsets = []

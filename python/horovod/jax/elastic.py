@@ -1,6 +1,7 @@
 """Elastic training with JAX: :func:`run` and :class:`JaxState`."""
 
 import os
+from collections.abc import Iterator
 from typing import Any, Optional, Union
 
 import numpy
@@ -33,6 +34,12 @@ class TreeHandler(handlers.StateDictHandler):
         return _leaves.leaves_of(self.value)
 
     own_tensors = state_dict
+
+    def replicated(self, tree: _leaves.Leaves) -> Iterator[tuple[str, str, numpy.ndarray]]:
+        # Nothing tells parameters from statistics and random keys. Those that differ do so from the first commit on.
+        places = [place for place, leaf in _places(self.value).items() if _leaves.is_array(leaf)]
+        for place, array in zip(places, tree["arrays"]):
+            yield "arrays", place, array
 
     def load(self, saved: _leaves.Leaves) -> None:
         self.take({"arrays": [_copied(array) for array in saved["arrays"]], "others": saved["others"]})

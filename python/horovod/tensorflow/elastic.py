@@ -2,14 +2,14 @@
 
 import collections
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional, Union
 
 import numpy
 
 from horovod._keras.distributed import open_group_of
 from horovod._keras.packages import package_of
-from horovod._keras.tensors import drop_passes, variables_of_optimizer
+from horovod._keras.tensors import drop_passes, places_of, variables_of_optimizer
 from horovod.common.class_names import class_of
 from horovod.elastic import handlers, reading
 from horovod.elastic.loop import run
@@ -58,6 +58,10 @@ class VariablesHandler(handlers.StateDictHandler):
 
     own_tensors = state_dict
 
+    def replicated(self, tree: Sequence[numpy.ndarray]) -> Iterator[tuple[str, str, numpy.ndarray]]:
+        variables = self._variables_of(self.value)
+        return places_of("parameters", variables, tree, lambda variable: getattr(variable, "trainable", False))
+
     def load(self, saved: Sequence[numpy.ndarray]) -> None:
         # TensorFlow may keep the memory of an array, and overwrite it later.
         self.take([array.copy() for array in saved])
@@ -100,6 +104,9 @@ class VariablesHandler(handlers.StateDictHandler):
 
 class OptimizerHandler(VariablesHandler):
     """Handler of a Keras optimizer."""
+
+    def replicated(self, tree: Sequence[numpy.ndarray]) -> Iterator[tuple[str, str, numpy.ndarray]]:
+        return places_of("optimizer state", self._variables_of(self.value), tree)
 
     def given(self) -> None:
         super().given()

@@ -207,3 +207,10 @@ def test_samplers_are_in_states():
     state.sampler.record_batch(1, 5)
     state.restore()
     assert state.sampler.processed_num == 5 * hvd.size()
+
+
+def test_pieces_that_commits_compare():
+    state = state_of(1)
+    own = {name: handler.own_tensors() for name, handler in state._by_state_dict().items()}
+    found = {piece.name: numpy.shape(array) for piece, array in state._replicated(own)}
+    assert found["weights"] == (3,) and found["tree['w']"] == of_rank(1).shape and "tree['pair'].second[1]" not in found

@@ -229,3 +229,15 @@ def test_what_an_interrupted_fit_has_left_is_restored():
     again = compiled()
     fit(again, batches(2)[1], BATCH, epochs=1)
     assert_weights(model, again.get_weights(), rtol=1e-6, atol=1e-6)
+
+
+def test_pieces_that_commits_compare():
+    model = keras.Sequential([keras.layers.Dense(2), keras.layers.BatchNormalization()])
+    model.build((None, 3))
+    model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.9)), "mse", jit_compile=JIT)
+    state = elastic.KerasState(model, batch=0)
+    own = {name: handler.own_tensors() for name, handler in state._by_state_dict().items()}
+    found = list(state._replicated(own))
+    assert [tensor.shape for piece, tensor in found if piece.kind == "parameters"] == [(3, 2), (2,), (2,), (2,)]
+    momenta = [tensor.shape for piece, tensor in found if piece.kind == "optimizer state" and tensor.ndim > 0]
+    assert sorted(momenta) == sorted([(3, 2), (2,), (2,), (2,)])

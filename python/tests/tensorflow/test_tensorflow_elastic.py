@@ -284,3 +284,10 @@ def test_a_mismatch_is_not_tried_again():
     with pytest.raises((HorovodRequestError, tf.errors.FailedPreconditionError), match="Mismatched"):
         train(elastic.TensorFlowState([tf.Variable(1.0)]))
     assert len(calls) == 1
+
+
+def test_pieces_that_commits_compare():
+    weights, mean = tf.Variable([1.0, 2.0]), tf.Variable([0.0, 0.0], trainable=False)
+    state = elastic.TensorFlowState([weights, mean], random=tf.random.Generator.from_seed(1))
+    own = {name: handler.own_tensors() for name, handler in state._by_state_dict().items()}
+    assert [(piece.value, piece.kind) for piece, _ in state._replicated(own)] == [("variables", "parameters")]

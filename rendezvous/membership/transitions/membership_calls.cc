@@ -177,7 +177,11 @@ void Membership::State::On(const Reported& event, absl::Time now) {
     if (worker->life.member() && event.epoch == epochs.current) {
       BreakEpoch(absl::StrCat(Name(*worker), " failed: ", phrases::OneLine(event.failure)));
     }
-    if (elastic()) FailSoon(worker, now);
+    if (elastic() && event.ends_job) {
+      EndByWish(event.failure, now);
+    } else if (elastic()) {
+      FailSoon(worker, now);
+    }
     return Answer(event.call, absl::OkStatus());
   }
   // Epoch 0 means that the process was never in a world; that does not concern the current one.

@@ -61,6 +61,14 @@ void Membership::State::FailSoon(Worker* worker, absl::Time now) {
        worker);
 }
 
+// A worker has said that no other one shall go on, and why.
+void Membership::State::EndByWish(const std::string& why, absl::Time now) {
+  Verdict wished;
+  wished.exit_code = 1;
+  wished.summary = phrases::OneLine(why);
+  Conclude(std::move(wished), spec.failure_grace, now);
+}
+
 // Voids an earlier failure report: the worker asks for a world, or a new process has taken its
 // place.
 void Membership::State::ResetFailing(Worker* worker, Move why) {

@@ -2,6 +2,7 @@
 
 import itertools
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import torch
@@ -11,6 +12,7 @@ from horovod.elastic import handlers
 from horovod.elastic.cursor import JobCursor
 from horovod.elastic.handlers import StateHandler
 from horovod.elastic.parts import has_own_state, refuse_copies
+from horovod.elastic.trees import leaves_of
 from horovod.torch import _loading
 from horovod.torch._gradient_optimizer import GradientOptimizer
 from horovod.torch._loading import TREES
@@ -50,6 +52,12 @@ class ModelStateHandler(StateDictHandler):
         # All tensors are copied into the model's own at once; load_state_dict then only copies what does not fit there.
         self.take(self.trees.copied(saved, self.own_tensors()))
 
+    def replicated(self, tree: Any) -> Iterator[tuple[str, str, torch.Tensor]]:
+        names = {name for name, _ in self.value.named_parameters()}
+        for name, tensor in tree.items():
+            if isinstance(tensor, torch.nn.Parameter) or (name in names and isinstance(tensor, torch.Tensor)):
+                yield "parameters", f".{name}", tensor
+
     def own_tensors(self) -> Any:
         self._metadata = getattr(self.value.state_dict(), "_metadata", {})
         return _loading.tensors_of(self.value)
@@ -77,6 +85,11 @@ class OptimizerStateHandler(StateDictHandler):
         return _loading.state_of(self.value)
 
     own_tensors = state_dict
+
+    def replicated(self, tree: Any) -> Iterator[tuple[str, str, torch.Tensor]]:
+        for place, tensor in leaves_of(tree):
+            if isinstance(tensor, torch.Tensor):
+                yield "optimizer state", place, tensor
 
     def load(self, saved: Any) -> None:
         self._drop_later_groups(saved)
