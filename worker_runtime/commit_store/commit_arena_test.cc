@@ -103,7 +103,7 @@ TEST_F(CommitArenaTest, ChecksumsOf_Pieces_AreThoseOfTheirBytes) {
   for (char& c : large) c = static_cast<char>(random());
   Arena arena = Open();
   ThreadTeam team;
-  ASSERT_TRUE(arena->Begin(2'000'000).ok());
+  ASSERT_TRUE(arena->Begin(4'000'000).ok());
   const std::vector<absl::string_view> parts = {"head", large, "", "small"};
   ASSERT_TRUE(arena->AppendAll(parts, team, 3).ok());
   // As from a GPU: a tensor in two stretches, in several calls.
