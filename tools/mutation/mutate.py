@@ -43,6 +43,8 @@ _ELASTIC = (
     "test_handover*",
     "test_object*",
     "test_torch_*checkpoint*",
+    "test_torch_parts*",
+    "test_torch_store*",
     "test_torch_*state*",
     "test_torch_elastic*",
 )
