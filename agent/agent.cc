@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/crypto.h"
+#include "base/failpoint/failpoint.h"
 #include "base/net/address.h"
 #include "base/net/tcp_socket.h"
 #include "base/os/signals.h"
@@ -177,6 +178,7 @@ absl::Status Agent::Attach(const Route& route) {
                    settings_.check_interval, settings_.adoption,
                    [this](pb::AgentMessage message) { OnWorkerReport(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
+  RETURN_IF_ERROR(FAILPOINT_STATUS("agent.attach.ready"));
 
   // `ready` goes out before the attachment is opened, so that the launcher learns of it before the
   // daemon can start workers whose output would follow.
@@ -184,6 +186,7 @@ absl::Status Agent::Attach(const Route& route) {
   ready.mutable_ready()->set_version(kVersion);
   ready.mutable_ready()->set_warning(text::ToUtf8(plan_.warning));
   output_.Send(ready);
+  FAILPOINT("agent.attach.announced");
   attachment_ = OpenAttachment();
   return absl::OkStatus();
 }
@@ -291,6 +294,7 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
     return response;
   }
   if (hello.newest_commit()) {
+    FAILPOINT("agent.newest_commit.asked");
     if (held_.has_value()) response.kept = held_->newest().arena;
     return response;
   }
@@ -305,6 +309,7 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
   answer.set_encrypt_data(welcome_->encrypt_data());
   if (hello.credentials_only()) return response;
   HandOver(hello.worker_id(), asker, response);
+  FAILPOINT("agent.worker.equipped");
   return response;
 }
 
@@ -346,6 +351,7 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
     case pb::AgentCommand::kStart:
       // No worker is started once the job ends here.
       if (phase_ != Phase::kWorking) return;
+      FAILPOINT("agent.worker.ordered");
       // Not before: another user of this machine could take the port, too.
       if (command.start().placement().rank() == 0 && store_port_.valid()) {
         net::ShareReservedPort(store_port_.get()).IgnoreError();
@@ -375,6 +381,7 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
 
 void Agent::OnWelcome(const pb::AgentWelcome& welcome) {
   if (welcome_.has_value()) Say("the rendezvous daemon is there again");
+  FAILPOINT("agent.attach.welcomed");
   welcome_ = welcome;
   workers_->set_job_id(welcome.job_id());
   if (!welcome.elastic()) return;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/agent.h"
+#include "base/failpoint/failpoint.h"
 #include "base/net/tcp_socket.h"
 
 namespace hvd::agent {
@@ -54,6 +55,7 @@ uint64_t Agent::NewestCommit() { return held_.has_value() ? held_->newest().comm
 // forms without that commit.
 void Agent::OnWorkerReport(pb::AgentMessage message) {
   if (message.has_dying() || message.has_exited()) TellLeft();
+  if (message.has_exited()) FAILPOINT("agent.exit.commit_told");
   attachment_->Send(std::move(message));
 }
 
@@ -70,6 +72,7 @@ void Agent::OnKeep(const pb::KeepCommits& keep) {
   // The keeper reports from its thread. A report of an earlier command may still be in the loop's
   // queue when a new command arrives; its `turn` is outdated then, and it is ignored.
   const uint64_t turn = ++keep_turn_;
+  FAILPOINT("agent.copy.ordered");
   if (keep.address().empty()) {
     commit_keeper_->Drop();
     return TellLeft();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/agent.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/failpoint/failpoint.h"
 #include "base/os/process_tree.h"
 #include "base/os/signals.h"
 #include "base/text/names.h"
@@ -104,7 +105,9 @@ bool Agent::DrainBySignal(int signal, bool by_guard) {
 void Agent::Drain(const std::string& reason) {
   if (draining()) return;
   drain_reason_ = reason;
+  FAILPOINT("agent.drain.decided");
   attachment_->Send(DrainMessage());
+  FAILPOINT("agent.drain.told");
   // The daemon normally ends this host's part of the job within the grace period. The timer is the
   // fallback for a daemon that does not.
   absl::Duration grace = drain_grace_;
@@ -126,6 +129,7 @@ pb::AgentMessage Agent::DrainMessage() const {
 
 void Agent::OnEndJob(const pb::EndJob& end) {
   if (phase_ == Phase::kWorking) phase_ = Phase::kEnding;
+  FAILPOINT("agent.end.ordered");
   if (settings_.alone) {
     end_code_ = end.exit_code();
     // An adopted process that was the worker prints its own result; one that was not yet the worker
@@ -147,7 +151,9 @@ void Agent::OnWorkersEmpty() {
   }
   if (phase_ != Phase::kEnding) return;
   phase_ = Phase::kDetaching;
+  FAILPOINT("agent.end.workers_gone");
   attachment_->Finish();
+  FAILPOINT("agent.end.detached");
   loop_.After(kFarewellTime, [this] { QuitWhenFlushed(end_code_); });
 }
 
@@ -160,6 +166,7 @@ void Agent::OnWithdrawn() {
 }
 
 void Agent::OnDetached(const absl::Status& status) {
+  FAILPOINT("agent.attach.lost");
   if (!welcome_.has_value()) {
     return Say(absl::StrCat("can't attach to the rendezvous daemon yet: ", Printable(status)));
   }

@@ -21,6 +21,7 @@
 #include "agent/restarter/restarter.h"
 #include "agent/stdio_agent.h"
 #include "base/event_loop.h"
+#include "base/failpoint/failpoint.h"
 #include "base/os/process_limits.h"
 #include "base/os/process_tree.h"
 #include "base/os/signals.h"
@@ -117,6 +118,7 @@ int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
     adoptee = *std::move(found);
   }
   // Before the fork, so that both processes get them.
+  failpoint::ArmByVariable("agent");
   TakeName(kGuardProgram, argv[0]);
   os::AllowManyFiles();
   os::ForbidCoreFiles();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/failpoint/failpoint.h"
 #include "rendezvous/transport/grpc_status.h"
 
 namespace hvd::agent {
@@ -62,6 +63,7 @@ void Attachment::OpenLink() {
                              if (generation == generation_) OnClosed(status);
                            });
                          }});
+  FAILPOINT("agent.attach.opened");
 }
 
 void Attachment::Send(pb::AgentMessage message) {
@@ -108,6 +110,7 @@ void Attachment::OnClosed(const absl::Status& status) {
     hello_.set_commit_address(memory.commit_address);
     *hello_.mutable_known_workers() = {memory.known_workers.begin(), memory.known_workers.end()};
     OpenLink();
+    FAILPOINT("agent.attach.again");
     for (const pb::AgentMessage& message : memory.messages) link_->Send(message);
   });
 }

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "agent/inspection/process_state.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/failpoint/failpoint.h"
 #include "base/os/process.h"
 #include "base/os/process_tree.h"
 #include "base/os/signals.h"
@@ -92,7 +93,9 @@ int RunGuard(const std::function<int()>& agent, absl::Duration stopped_patience)
     return protocol::kAgentRefusedExitCode;
   }
   LetGoOfPipes();
+  FAILPOINT("agent.guard.forked");
   const os::ExitStatus status = AwaitAgent(*process, signals, stopped_patience);
+  FAILPOINT("agent.guard.ended");
   os::KillDescendants();
   return status.signal != 0 ? 128 + status.signal : status.exit_code;
 }

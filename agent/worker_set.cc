@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "agent/inspection/process_state.h"
+#include "base/failpoint/failpoint.h"
 #include "base/os/process_tree.h"
 #include "base/status_macros.h"
 #include "base/text/utf8.h"
@@ -63,7 +64,9 @@ void WorkerSet::Start(const pb::StartWorker& start) {
   message.mutable_started()->set_pid((*worker)->pid());
   (*worker)->set_paused(paused_);
   workers_.emplace(id, *std::move(worker));
+  FAILPOINT("agent.worker.watched");
   Send(std::move(message));
+  FAILPOINT("agent.worker.told");
   if (place_.elastic) CheckLater();
 }
 
@@ -89,6 +92,7 @@ void WorkerSet::Check() {
 
 void WorkerSet::OnDying(uint64_t id) {
   pb::AgentMessage message;
+  FAILPOINT("agent.dying.noticed");
   message.mutable_dying()->set_worker_id(id);
   Send(std::move(message));
 }
@@ -178,7 +182,9 @@ void WorkerSet::OnExited(pb::WorkerExited exited) {
   workers_.erase(exited.worker_id());
   pb::AgentMessage message;
   *message.mutable_exited() = std::move(exited);
+  FAILPOINT("agent.exit.reaped");
   Send(std::move(message));
+  FAILPOINT("agent.exit.told");
   ReapOrphans();
   if (empty() && on_empty_) on_empty_();
 }

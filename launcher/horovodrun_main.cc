@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/console/terminal_line.h"
 #include "base/env.h"
+#include "base/failpoint/failpoint.h"
 #include "base/fd.h"
 #include "base/mutex_checks.h"
 #include "base/os/process_limits.h"
@@ -144,6 +145,7 @@ absl::Status PrepareToRun() {
 // All that may refuse a job comes before it starts, so that bad input ends the command with 2.
 absl::StatusOr<int> Run(const cli::Options& options, const Environment& environment) {
   RETURN_IF_ERROR(PrepareToRun());
+  failpoint::ArmByVariable("daemon");
   ASSIGN_OR_RETURN(plan::JobPlan plan, plan::MakePlanHere(options, environment));
   // Before the first effect: HandOver sends keys, and the sink empties the files of the output.
   if (options.dry_run) return Print(DryRunText(plan, options));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/failpoint/failpoint.h"
 #include "base/net/address.h"
 #include "base/net/peer/peer_dialer.h"
 #include "base/net/tcp_socket.h"
@@ -100,14 +101,18 @@ absl::Status CommitKeeper::TakeOne(Channel& channel) {
   RETURN_IF_ERROR(channel.Receive(bytes.data(), bytes.size()));
   const CopyHead head = CopyHead::Decode(bytes);
   RETURN_IF_ERROR(arena_->Begin(head.size).status());
+  RETURN_IF_ERROR(FAILPOINT_STATUS("agent.copy.begun"));
   RETURN_IF_ERROR(Fill(channel, head));
+  RETURN_IF_ERROR(FAILPOINT_STATUS("agent.copy.filled"));
   // The source reads the commit from memory that its worker may overwrite at any time.
   if (arena_->pending_checksum() != head.checksum) {
     return absl::AbortedError("the commit was replaced while it was read");
   }
   RETURN_IF_ERROR(arena_->Seal(head.number));
+  FAILPOINT("agent.copy.sealed");
   newest_ = head.number;
   on_kept_(newest_);
+  FAILPOINT("agent.copy.told");
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint/failpoint.h"
 #include "base/net/address.h"
 #include "base/net/tcp_socket.h"
 #include "base/signal_free_thread.h"
@@ -150,7 +151,9 @@ absl::Status CommitSource::SendNewest(Channel& channel, uint64_t known) {
   // Outside of the lock, since sending takes long. Views are never removed from arenas_, so `view`
   // stays valid.
   absl::Status sent = channel.Send(CopyHead{commit.number, commit.size, commit.checksum}.Encoded());
+  sent.Update(FAILPOINT_STATUS("agent.source.head_sent"));
   if (sent.ok()) sent = channel.Send(*contents);
+  FAILPOINT("agent.source.sent");
   view->Release();
   return sent;
 }

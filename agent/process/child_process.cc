@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint/failpoint.h"
 #include "base/os/process_tree.h"
 #include "base/status_macros.h"
 
@@ -40,6 +41,7 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> ChildProcess::Spawn(EventLoop& lo
   options.stdout_fd = out.write.get();
   options.stderr_fd = err.write.get();
   ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));
+  RETURN_IF_ERROR(FAILPOINT_STATUS("agent.worker.forked"));
   std::unique_ptr<ChildProcess> child(
       new ChildProcess(loop, std::move(process), std::move(callbacks)));
   RETURN_IF_ERROR(child->Watch(std::move(out), std::move(err)));

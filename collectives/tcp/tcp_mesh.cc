@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failpoint/failpoint.h"
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
 #include "collectives/tcp/link_address.h"
@@ -47,6 +48,7 @@ absl::StatusOr<std::vector<net::Wire>> TcpMesh::Connect(const std::vector<int>& 
     }
     ASSIGN_OR_RETURN(wires[i], DialLink(peer::Purpose::kTensors, group_, peers[i],
                                         addresses_[peers[i]], deadline, cancellation));
+    RETURN_IF_ERROR(FAILPOINT_STATUS("worker.connect.dialled"));
   }
   ASSIGN_OR_RETURN(std::vector<net::Wire> taken,
                    inbox_->Take(peer::Purpose::kTensors, higher, deadline, cancellation));

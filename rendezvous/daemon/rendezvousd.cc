@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
+#include "base/failpoint/failpoint.h"
 #include "base/fd.h"
 #include "base/net/http_listener.h"
 #include "base/os/line_writer.h"
@@ -80,6 +81,7 @@ class Daemon {
       }
       // The summary at the end counts what happened under earlier daemons, too.
       so_far = found.history.tally();
+      RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.start.recovered"));
     }
     if (!options_.event_log.empty()) {
       ASSIGN_OR_RETURN(event_log_, reporting::EventLog::Open(options_.event_log));
@@ -249,11 +251,14 @@ class Daemon {
   }
 
   absl::Status Listen() {
+    RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.start.token_written"));
     ASSIGN_OR_RETURN(server_, server::Server::Start(MakeServerOptions()));
+    RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.start.listening"));
     if (store_ != nullptr) {
       // Stored before they are printed: agents that learn an address must find the next daemon
       // there.
       RETURN_IF_ERROR(KeepAddresses(*store_, server_->addresses()));
+      FAILPOINT("daemon.start.addresses_kept");
     }
     served_ = server_.get();
     RETURN_IF_ERROR(ServeStatusPages());

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/env.h"
+#include "base/failpoint/failpoint.h"
 #include "base/mutex_checks.h"
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
@@ -61,6 +62,7 @@ int main(int argc, char** argv) {
     std::fputs(command.text.c_str(), command.exit_code == 0 ? stdout : stderr);
     return command.exit_code;
   }
+  hvd::failpoint::ArmByVariable("daemon");
   const absl::StatusOr<int> exit_code = Run(*command.options);
   if (exit_code.ok()) return *exit_code;
   const std::string message = hvd::text::OnOneLine(exit_code.status().message());

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/failpoint/failpoint.h"
 #include "base/status_macros.h"
 #include "rendezvous/etcd/lease_schedule.h"
 #include "rendezvous/etcd/trouble.h"
@@ -77,6 +78,7 @@ class Race {
     // If this attempt fails, the lease expires by itself. So does a key that a delayed transaction
     // of an earlier attempt creates with an earlier lease.
     ASSIGN_OR_RETURN(lease_, store_.GrantLease(LeaseSchedule::kLease));
+    RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.etcd.lease_granted"));
     etcdserverpb::TxnRequest request;
     etcdserverpb::Compare& vacant = *request.add_compare();
     vacant.set_target(etcdserverpb::Compare::CREATE);
@@ -88,6 +90,7 @@ class Race {
     put.set_lease(lease_);
     ASSIGN_OR_RETURN(const etcdserverpb::TxnResponse response, store_.Txn(request));
     if (!response.succeeded()) return std::nullopt;
+    RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.etcd.elected"));
     return Election{response.header().revision(), lease_};
   }
 

@@ -4,6 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "base/failpoint/failpoint.h"
 #include "base/status_macros.h"
 #include "rendezvous/etcd/etcd_journal.h"
 #include "rendezvous/etcd/reading.h"
@@ -56,7 +57,7 @@ absl::Status EtcdJobStore::Load(FencedWriter::Say say) {
                                                       "; this version understands ", kFormat));
   }
   job_ = std::move(job);
-  return absl::OkStatus();
+  return FAILPOINT_STATUS("daemon.etcd.loaded");
 }
 
 absl::Status EtcdJobStore::SaveIdentity(const pb::journal::Job& job) {

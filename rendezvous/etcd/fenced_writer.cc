@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/failpoint/failpoint.h"
 
 namespace hvd::rendezvous::etcd {
 namespace {
@@ -69,7 +70,8 @@ absl::Status FencedWriter::Write(const std::vector<etcdserverpb::RequestOp>& cha
   Clock& clock = leadership_.clock();
   while (true) {
     if (const absl::Status state = leadership_.state(); !state.ok()) return state;
-    const absl::StatusOr<etcdserverpb::TxnResponse> response = store_.Txn(transaction);
+    absl::StatusOr<etcdserverpb::TxnResponse> response = store_.Txn(transaction);
+    if (absl::Status lost = FAILPOINT_STATUS("daemon.etcd.written"); !lost.ok()) response = lost;
     if (response.ok()) {
       if (const auto line = trouble_.Succeeded(clock.Now())) say_(*line);
       return Judge(*response, name);

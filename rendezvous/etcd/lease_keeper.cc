@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint/failpoint.h"
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
 
@@ -51,6 +52,7 @@ absl::Status LeaseKeeper::Refresh() {
   ASSIGN_OR_RETURN(const bool is_alive,
                    store_.KeepAlive(leadership_.lease(), schedule_.limit(clock.Now())));
   if (!is_alive) return absl::AbortedError("this daemon's lease in etcd has ended");
+  RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.etcd.lease_renewed"));
   // A live lease does not prove the leadership: somebody may have deleted the key, and then another
   // daemon can create it.
   etcdserverpb::RangeRequest request;

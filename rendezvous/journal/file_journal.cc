@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint/failpoint.h"
 #include "base/fd.h"
 #include "base/os/private_folder.h"
 #include "base/status_macros.h"
@@ -122,9 +123,7 @@ class FileJournalImpl final : public FileJournal {
     // A Sync without events is free: the driver calls it for each batch of its queue.
     if (!failed_.ok() || buffer_.empty()) return failed_;
     const std::string batch = EncodeBatch(next_batch_, buffer_);
-    if (!WriteAll(file_.get(), batch).ok() || fdatasync(file_.get()) != 0) {
-      failed_ = Failed("write", path());
-    }
+    failed_ = Write(batch);
     end_ += static_cast<int64_t>(batch.size());
     ++next_batch_;
     buffer_.clear();
@@ -161,6 +160,15 @@ class FileJournalImpl final : public FileJournal {
       if (got == 0) return bytes;
       bytes.append(piece, static_cast<size_t>(got));
     }
+  }
+
+  absl::Status Write(const std::string& batch) {
+    RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.journal.encoded"));
+    if (!WriteAll(file_.get(), batch).ok()) return Failed("write", path());
+    RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.journal.written"));
+    if (fdatasync(file_.get()) != 0) return Failed("write", path());
+    FAILPOINT("daemon.journal.synced");
+    return absl::OkStatus();
   }
 
   // Adds the path and the remedy to an error of reading events.
@@ -202,6 +210,7 @@ class FileJournalImpl final : public FileJournal {
     // Synced before the rename. Otherwise a power cut could leave the final name with an empty
     // file.
     ASSIGN_OR_RETURN(Fd file, WriteNew(folder_, kNewName, header + events));
+    RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.snapshot.written"));
     RETURN_IF_ERROR(folder_.Rename(kNewName, kName));
     // The rename is not durable before folder_.Sync(): after a crash the next daemon may find
     // either file. So the old file must not be used any more, and if Sync fails the journal fails.
@@ -211,7 +220,9 @@ class FileJournalImpl final : public FileJournal {
     next_batch_ = events.empty() ? 1 : 2;
     buffer_.clear();
     retry_at_ = 0;
-    failed_ = folder_.Sync();
+    failed_ = FAILPOINT_STATUS("daemon.snapshot.renamed");
+    failed_.Update(folder_.Sync());
+    FAILPOINT("daemon.snapshot.durable");
     return failed_;
   }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint/failpoint.h"
 #include "base/status_macros.h"
 #include "base/text/names.h"
 #include "base/text/shortened.h"
@@ -17,6 +18,18 @@
 #include "rendezvous/transport/placement_message.h"
 
 namespace hvd::rendezvous::server {
+namespace {
+
+void PassReceived(const pb::AgentMessage& message) {
+  if (message.has_exited()) FAILPOINT("daemon.exit.received");
+  if (message.has_dying()) FAILPOINT("daemon.dying.received");
+  if (message.has_draining()) FAILPOINT("daemon.drain.received");
+  if (message.has_kept()) FAILPOINT("daemon.commit_kept.received");
+  if (message.has_left()) FAILPOINT("daemon.commit_left.received");
+}
+
+}  // namespace
+
 AgentService::AgentService(AgentServiceOptions options) : options_(std::move(options)) {}
 
 grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attach(
@@ -54,6 +67,7 @@ absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr&
   // Queued before the machine knows of the agent, so no command of a first attachment precedes the
   // welcome.
   stream->Send(std::move(command));
+  FAILPOINT("daemon.host.welcomed");
   options_.post(journal::EventOf(hello));
   return absl::OkStatus();
 }
@@ -94,6 +108,7 @@ absl::Status AgentService::Received(const AgentStream& stream, const std::string
   if (message.has_fault_done() && options_.on_fault_done) {
     options_.on_fault_done(message.fault_done());
   }
+  PassReceived(message);
   if (std::optional<membership::Event> event = journal::EventOf(host, message)) {
     options_.post(*std::move(event));
   }
@@ -127,6 +142,7 @@ void AgentService::Left(const AgentStream& stream, const std::string& host,
     entry = entry->second == host ? host_of_.erase(entry) : std::next(entry);
   }
   // Under the lock: the same agent may attach again, and its HostJoined must come after this event.
+  FAILPOINT("daemon.host.lost");
   options_.post(membership::HostLost{host, agent, leaves_for.empty() ? reason : leaves_for});
 }
 

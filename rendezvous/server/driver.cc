@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failpoint/failpoint.h"
+
 namespace hvd::rendezvous::server {
 
 Driver::Driver(StateMachine machine, EffectHandler handler, Clock& clock)
@@ -132,7 +134,9 @@ bool Driver::IsLoop() const {
 }
 
 void Driver::Apply(const membership::Event& event, absl::Time now) {
-  for (membership::Effect& effect : machine_.apply(event, now)) handler_(std::move(effect));
+  std::vector<membership::Effect> effects = machine_.apply(event, now);
+  FAILPOINT("daemon.event.decided");
+  for (membership::Effect& effect : effects) handler_(std::move(effect));
 }
 
 }  // namespace hvd::rendezvous::server

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/failpoint/failpoint.h"
 #include "base/status_macros.h"
 #include "rendezvous/journal/event_bounds.h"
 #include "rendezvous/transport/message_time.h"
@@ -83,7 +84,10 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Create(JobOptions options, Clock& cloc
   std::unique_ptr<Job> job(new Job(std::move(options), std::move(recovered), clock));
   // The first event: the job gets calls only once JobRouter::Add has its token. An agent that
   // attached earlier would be taken for one that the restart has cut off.
-  if (job->resumed()) job->Post(membership::Restarted{});
+  if (job->resumed()) {
+    job->Post(membership::Restarted{});
+    FAILPOINT("daemon.start.restarted");
+  }
   return job;
 }
 
@@ -180,6 +184,7 @@ bool Job::Record(const std::vector<const membership::Event*>& events, absl::Time
   if (!any) return true;
   const absl::Status status = options_.journal->Sync();
   if (!status.ok() && options_.on_journal_error) options_.on_journal_error(status);
+  FAILPOINT("daemon.event.recorded");
   return status.ok();
 }
 
@@ -245,11 +250,13 @@ void Job::CarryOut(const membership::Notice& notice) {
 }
 
 void Job::CarryOut(const membership::JobFinished& effect) {
+  FAILPOINT("daemon.verdict.decided");
   over_ = true;
   // Before on_finished, whose receiver may begin to shut down: an agent that attaches from now on
   // learns that the job is over.
   agents_.JobOver();
   if (options_.on_finished) options_.on_finished(effect.verdict);
+  FAILPOINT("daemon.verdict.told");
 }
 
 absl::Status Job::EndStatus() const {

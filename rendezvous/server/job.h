@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/failpoint/failpoint.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/reporting/job_history.h"
@@ -103,22 +104,46 @@ class Job {
 
   void CarryOut(const membership::StartWorkerEffect& effect) {
     options_.start_worker ? options_.start_worker(effect) : agents_.Handle(effect);
+    FAILPOINT("daemon.start_worker.sent");
   }
   void CarryOut(const membership::StopWorkersEffect& effect) {
     options_.stop_workers ? options_.stop_workers(effect) : agents_.Handle(effect);
+    FAILPOINT("daemon.stop_workers.sent");
   }
   void CarryOut(const membership::SampleWorkerEffect& effect) { agents_.Handle(effect); }
-  void CarryOut(const membership::KeepCommitsEffect& effect) { agents_.Handle(effect); }
+  void CarryOut(const membership::KeepCommitsEffect& effect) {
+    agents_.Handle(effect);
+    FAILPOINT("daemon.keep_commits.sent");
+  }
   void CarryOut(const membership::HoldHostEffect& effect);
   void CarryOut(const membership::EndJobEffect& effect) {
     options_.end_host ? options_.end_host(effect) : agents_.Handle(effect);
+    FAILPOINT("daemon.end_host.sent");
   }
-  void CarryOut(const membership::ReplyWorld& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const membership::ReplyDeferred& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const membership::ReplyReleased& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const membership::ReplyWatch& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const membership::ReplyExchange& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const membership::ReplyStatus& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const membership::ReplyWorld& effect) {
+    rendezvous_.Handle(effect);
+    FAILPOINT("daemon.world.answered");
+  }
+  void CarryOut(const membership::ReplyDeferred& effect) {
+    rendezvous_.Handle(effect);
+    FAILPOINT("daemon.deferred.answered");
+  }
+  void CarryOut(const membership::ReplyReleased& effect) {
+    rendezvous_.Handle(effect);
+    FAILPOINT("daemon.released.answered");
+  }
+  void CarryOut(const membership::ReplyWatch& effect) {
+    rendezvous_.Handle(effect);
+    FAILPOINT("daemon.watch.answered");
+  }
+  void CarryOut(const membership::ReplyExchange& effect) {
+    rendezvous_.Handle(effect);
+    FAILPOINT("daemon.exchange.answered");
+  }
+  void CarryOut(const membership::ReplyStatus& effect) {
+    rendezvous_.Handle(effect);
+    FAILPOINT("daemon.report.answered");
+  }
   void CarryOut(const membership::Notice& notice);
   void CarryOut(const membership::JobFinished& effect);
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
+#include "base/failpoint/failpoint.h"
 #include "base/net/local_network.h"
 #include "base/text/duration_text.h"
 #include "base/text/utf8.h"
@@ -151,6 +152,7 @@ grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerConte
                                                        pb::JoinWorldResponse* response) {
   ParkedCall* const call = calls_.Park(*context, *request, response);
   if (!Accepts(*call, *request)) return call;
+  FAILPOINT("daemon.join.received");
   options_.post(journal::ToEvent<membership::JoinRequested>(call->id(), *request));
   return call;
 }
@@ -207,6 +209,7 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
   reported.epoch = Epoch(request->epoch());
   switch (request->word_case()) {
     case pb::ReportRequest::kFinished:
+      FAILPOINT("daemon.finished.received");
       reported.finished = true;
       break;
     case pb::ReportRequest::kFailure:
@@ -216,6 +219,7 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
       reported.ends_job = request->failure().ends_job();
       break;
     case pb::ReportRequest::kProgress:
+      if (request->progress().has_checkpoints()) FAILPOINT("daemon.checkpoint.received");
       options_.post(ProgressEvent(call->id(), *request));
       return call;
     case pb::ReportRequest::WORD_NOT_SET:

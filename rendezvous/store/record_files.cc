@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint/failpoint.h"
 #include "base/fd.h"
 #include "base/status_macros.h"
 #include "rendezvous/journal/record_file.h"
@@ -40,7 +41,9 @@ absl::Status ReplaceRecord(const os::PrivateFolder& folder, const std::string& n
     return absl::InternalError(
         absl::StrCat("can't write ", folder.PathOf(name), ": ", strerror(errno)));
   }
+  RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.identity.written"));
   RETURN_IF_ERROR(folder.Rename(draft, name));
+  RETURN_IF_ERROR(FAILPOINT_STATUS("daemon.identity.renamed"));
   return folder.Sync();
 }
 

@@ -35,10 +35,10 @@ def read(directory):
 def check(entries, faults):
     """The lines about everything that is wrong."""
     returned = [entry for entry in entries if entry.kind == "returned"]
-    return [*_lost(returned, faults), *_standstills(returned, faults)]
+    return [*lost(returned, faults), *_standstills(returned, faults)]
 
 
-def _lost(returned, faults):
+def lost(returned, faults):
     """A step whose token differs from that of an earlier commit of this number, or which does not follow the newest one."""
     history = {}  # the newest entry of each step, by host
     newest = 0

@@ -137,6 +137,7 @@ def rest(root: Path) -> list[Suite]:
         _engine(root, "ray", "engines-old", "rules", "static", "elastic", wheel=True),
         _engine(root, "spark", "engines", *_SPARK_ON_DATA, wheel=True),
         _engine(root, "spark", "engines-old", wheel=True),
+        pytest("each failpoint alone", "debian", "tests/e2e/failpoints_test.py", variables={"FAILPOINTS_ALL": "1"}),
         bazel("C++ tests with AddressSanitizer and UBSan", "--config=asan", "//..."),
         bazel("C++ tests with ThreadSanitizer", "--config=tsan", "//..."),
         check("fuzz targets", "tools/fuzz", "--all", "600"),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint/failpoint.h"
 #include "base/logging.h"
 #include "base/net/tls_session.h"
 #include "base/settings/runtime_env.h"
@@ -120,6 +121,7 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
                                         collectives::Backend& backend,
                                         std::shared_ptr<collectives::DeviceBackend> devices,
                                         session::Session* session) {
+  RETURN_IF_ERROR(FAILPOINT_STATUS("worker.connect.watching"));
   ASSIGN_OR_RETURN(const std::shared_ptr<const net::TlsContext> tls, TlsOf(env, world_, session));
   const collectives::GroupInfo group{world_.epoch,
                                      world_.rank(),
@@ -158,6 +160,7 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
   FollowWorld(options);  // not for the sets' engines
   if (world_.rank() == 0) StartMeasuring(env, options);
   group_->Start(options, std::move(devices));
+  RETURN_IF_ERROR(FAILPOINT_STATUS("worker.connect.engine_started"));
   if (world_.rank() == 0) StartTimelineOf(env);
   const bool has_lease = world_.rank() == 0 && session != nullptr && session->standing().elastic;
   BeginEngine(has_lease ? session->NewLease(world_.epoch, env.agent_timeout) : nullptr);
@@ -335,6 +338,7 @@ void ActiveWorld::Shutdown() {
   // sets' engines. Cancelling broken_ ends a registration of a set that is under way; Close waits
   // for it.
   if (group_ != nullptr) group_->Shutdown();
+  FAILPOINT("worker.leave.engine_ended");
   if (broken_ != nullptr) broken_->Cancel(absl::AbortedError("Horovod has been shut down."));
   if (sets_ != nullptr) sets_->Close();
   stalls_.reset();
@@ -346,6 +350,7 @@ void ActiveWorld::Shutdown() {
   }
   lease.reset();
   if (std::exchange(broken_, nullptr) != nullptr) Trace("left");
+  FAILPOINT("worker.leave.left");
 }
 
 void ActiveWorld::LeaveForNext() {
@@ -355,6 +360,7 @@ void ActiveWorld::LeaveForNext() {
   if (!changing() || over) {
     engine()->Abort(absl::AbortedError(
         absl::StrCat("rank ", world_.rank(), " has left this world for the next one")));
+    FAILPOINT("worker.leave.aborted");
   }
   Shutdown();
 }

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/failpoint/failpoint.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "collectives/nccl/nccl_backend.h"
@@ -151,6 +153,19 @@ void FromResult(const TensorResult& from, hvd_tensor* to) {
 int32_t hvd_abi_version(void) { return HVD_ABI_VERSION; }
 const char* hvd_version(void) { return hvd::kVersion; }
 const char* hvd_last_error(void) { return runtime::api::LastError(); }
+
+int32_t hvd_arm_failpoints(void) {
+  hvd::failpoint::ArmByVariable("worker");
+  return hvd::failpoint::armed.load() ? 1 : 0;
+}
+
+int32_t hvd_pass_failpoint(const char* name) {
+  return Guarded([name]() -> absl::Status {
+    const size_t point = hvd::failpoint::Find(name);
+    if (point < hvd::failpoint::kCount) return hvd::failpoint::Act(point);
+    return absl::NotFoundError(absl::StrCat("there is no failpoint ", name));
+  });
+}
 
 int32_t hvd_init(void) {
   return Guarded([] { return TheRuntime().Init(); });

@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Incremented with every change of this interface. */
-#define HVD_ABI_VERSION 26
+#define HVD_ABI_VERSION 27
 
 /* Status codes: absl::StatusCode's numbers, and two additional ones. */
 enum {
@@ -69,6 +69,17 @@ enum { HVD_AVERAGE = 0, HVD_SUM = 1, HVD_ADASUM = 2, HVD_MIN = 3, HVD_MAX = 4, H
 HVD_EXPORT int32_t hvd_abi_version(void);    /* HVD_ABI_VERSION of the library */
 HVD_EXPORT const char* hvd_version(void);    /* "1.0.0" */
 HVD_EXPORT const char* hvd_last_error(void); /* of this thread; valid until its next call */
+
+/* Failpoints, for tests: base/failpoint/failpoint.h. The first function switches those of a worker
+ * on, as the environment says, and returns whether (1) or not (0) any is on. It ends the process if
+ * the variable is malformed, or asks for the list. The second one takes the action of a point, by
+ * its name.
+ * Errors:
+ *   - HVD_NOT_FOUND: there is no such point.
+ *   - Any other code: the point's error, if that is its action.
+ */
+HVD_EXPORT int32_t hvd_arm_failpoints(void);
+HVD_EXPORT int32_t hvd_pass_failpoint(const char* name);
 
 /* Joins the next world of the job in which an agent has started this process; without an agent,
  * makes a world of one rank. Blocks until all members are connected. No effect if this process is

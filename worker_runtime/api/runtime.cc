@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint/failpoint.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "collectives/nccl/nccl_backend.h"
@@ -100,19 +101,23 @@ absl::Status Runtime::Join(bool may_defer) {
   for (int failures = 0;;) {
     ASSIGN_OR_RETURN(const std::shared_ptr<collectives::peer::PeerPort> port,
                      collectives::peer::PeerPort::Open(address));
+    RETURN_IF_ERROR(FAILPOINT_STATUS("worker.join.listening"));
     ASSIGN_OR_RETURN(session::JoinAnswer answer, Ask(*port, may_defer));
     if (const auto* released = std::get_if<session::ReleasedFromJob>(&answer)) {
       return released_ = ReleasedError(released->reason);
     }
     if (const auto* deferred = std::get_if<session::DeferredPlace>(&answer)) {
+      FAILPOINT("worker.join.deferred");
       ShowWhetherBusy(true);
       absl::MutexLock lock(&mutex_);
       place_ = deferred->place;
       return absl::OkStatus();
     }
     const session::WorkerWorld& joined = *std::get_if<session::WorkerWorld>(&answer);
+    FAILPOINT("worker.join.answered");
     auto world = ActiveWorld::Connect(env_, joined, port, *backend_, devices_, session.get());
     if (world.ok()) {
+      FAILPOINT("worker.join.connected");
       env_.notes.clear();  // logged by this world
       ShowWhetherBusy(true);
       absl::MutexLock lock(&mutex_);
@@ -270,9 +275,11 @@ absl::Status Runtime::TellLeft(const ActiveWorld* world) {
   if (session == nullptr) return absl::OkStatus();
   // The daemon must know that this worker has left cleanly before the process exits, so the timeout
   // allows for a daemon that is away.
+  RETURN_IF_ERROR(FAILPOINT_STATUS("worker.finish.untold"));
   absl::Status told =
       session->ReportFinished(world == nullptr ? Epoch(0) : world->world().epoch,
                               std::max(env_.agent_timeout, session->standing().reattach));
+  FAILPOINT("worker.finish.told");
   left_well_.store(told.ok());
   if (!absl::IsDeadlineExceeded(told)) return told;
   return absl::DeadlineExceededError(

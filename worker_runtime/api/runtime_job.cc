@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failpoint/failpoint.h"
 #include "base/status_macros.h"
 #include "worker_runtime/api/runtime.h"
 #include "worker_runtime/session/agent_session.h"
@@ -45,6 +46,7 @@ absl::Status Runtime::MeetAgent() {
   ASSIGN_OR_RETURN(session::AgentAnswer answer,
                    session::FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id),
                                            env_.worker_word, env_.agent_timeout));
+  RETURN_IF_ERROR(FAILPOINT_STATUS("worker.bootstrap.fetched"));
   liveness_ = HoldLiveness(std::move(answer.liveness_page));
   faults_.store(OpenFaults(std::move(answer.fault_page)));
   std::unique_ptr<commit_store::CommitArena> store =
@@ -53,6 +55,7 @@ absl::Status Runtime::MeetAgent() {
   if (store != nullptr) {
     progress_.Restore(store->Newest().value_or(commit_store::CommitArena::Commit()).number);
   }
+  RETURN_IF_ERROR(FAILPOINT_STATUS("worker.bootstrap.store_opened"));
   std::shared_ptr<session::Session> session =
       session::OpenAgentSession(answer.bootstrap, env_.agent_timeout);
   absl::MutexLock lock(&mutex_);
@@ -85,6 +88,7 @@ absl::Status Runtime::TakeKeptCommit() {
                      session::FetchNewestCommit(env.agent_socket, WorkerId(env.worker_id),
                                                 env.worker_word, env.agent_timeout));
     if (!newest.valid()) return taken;
+    RETURN_IF_ERROR(FAILPOINT_STATUS("worker.kept.fetched"));
     commit_store::ArenaView view(std::move(newest), job_id());
     taken = store->TakeOver(view);
     if (!absl::IsAborted(taken)) return taken;

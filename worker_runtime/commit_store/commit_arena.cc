@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
+#include "base/failpoint/failpoint.h"
 #include "base/status_macros.h"
 #include "worker_runtime/commit_store/arena_layout.h"
 #include "worker_runtime/commit_store/arena_memory.h"
@@ -145,6 +146,7 @@ absl::StatusOr<const char*> CommitArena::Begin(size_t bytes, const void* keep) {
   // after the store, which is a locked instruction there.
   header_->slots[slot].mark = kUnsealed;
   std::atomic_thread_fence(std::memory_order_release);
+  RETURN_IF_ERROR(FAILPOINT_STATUS("worker.arena.begun"));
   pending_ = Pending{slot, capacity, 0, 0, false, {}};
   return memory;
 }
@@ -197,6 +199,7 @@ absl::Status CommitArena::Seal(uint64_t number) {
   if (!pending_.has_value() || pending_->compares) {
     return absl::FailedPreconditionError("no commit was begun");
   }
+  FAILPOINT("worker.arena.written");
   // The sequence, not the number, orders commits: after a rollback numbers are used again.
   const int newest = NewestSealed();
   ArenaSlot& slot = header_->slots[pending_->slot];
@@ -204,9 +207,11 @@ absl::Status CommitArena::Seal(uint64_t number) {
   slot.number = number;
   slot.sequence = newest < 0 ? 1 : header_->slots[newest].sequence + 1;
   slot.size = pending_->size;
+  FAILPOINT("worker.arena.described");
   // Last: a reader that sees kSealed sees the fields above, and a process that dies before this
   // leaves the previous commit the newest one.
   slot.mark = kSealed;
+  FAILPOINT("worker.arena.sealed");
   pending_.reset();
   return absl::OkStatus();
 }
@@ -219,6 +224,7 @@ absl::Status CommitArena::TakeOver(ArenaView& other) {
   ASSIGN_OR_RETURN(const absl::string_view contents, other.Read(*theirs));
   const absl::Status copied = Begin(contents.size()).status();
   absl::Status appended = copied.ok() ? Append(contents) : copied;
+  appended.Update(FAILPOINT_STATUS("worker.kept.copied"));
   other.Release();
   RETURN_IF_ERROR(appended);
   // The other arena's owner may have overwritten the slot during the copy; the checksum shows it.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/failpoint/failpoint.h"
 #include "base/status_macros.h"
 #include "worker_runtime/engine/batch_check.h"
 #include "worker_runtime/negotiation/message_codec.h"
@@ -323,8 +324,11 @@ absl::Status EngineLoop::RunBatch(const negotiation::Batch& batch) {
     NoteBroken(parts);
     return fits;
   }
-  absl::Status status =
-      batch.front().signature->on_device ? devices_.Run(batch, parts) : executor_.Run(batch, parts);
+  absl::Status status = FAILPOINT_STATUS("worker.operation.agreed");
+  if (status.ok())
+    status = batch.front().signature->on_device ? devices_.Run(batch, parts)
+                                                : executor_.Run(batch, parts);
+  FAILPOINT("worker.operation.done");
   if (began != absl::InfinitePast()) {
     std::vector<negotiation::SignaturePtr> tensors;
     for (const negotiation::PlannedTensor& tensor : batch) tensors.push_back(tensor.signature);

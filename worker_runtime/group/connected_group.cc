@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint/failpoint.h"
 #include "base/status_macros.h"
 #include "worker_runtime/control/mail_control_channel.h"
 
@@ -13,6 +14,7 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ConnectedGroup::Connect(
     collectives::KeyExchange& keys, const ControlRoot& root, const WaitBounds& bounds) {
   std::unique_ptr<ConnectedGroup> result(new ConnectedGroup(group));
   ASSIGN_OR_RETURN(result->communicator_, backend.Connect(group, keys, bounds));
+  RETURN_IF_ERROR(FAILPOINT_STATUS("worker.connect.data_plane"));
   // Ranks that share memory exchange their control messages there too, and need no sockets.
   if (collectives::Mailbox* const mailbox = result->communicator_->mailbox()) {
     result->control_ = control::MakeMailControlChannel(*mailbox, group.rank, group.size);

@@ -13,6 +13,7 @@ from horovod._ffi._devices import (
     device_copy,
     device_of,
 )
+from horovod._ffi._failpoints import failpoint
 from horovod._ffi._groups import (
     ANY_SOURCE,
     abort_group,
@@ -190,6 +191,7 @@ __all__ = [
     "device_copy",
     "device_of",
     "disk_is_full",
+    "failpoint",
     "finish",
     "forget_transfer",
     "forget_work",

@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 26
+_ABI_VERSION = 27
 
 
 def library_path() -> str:
@@ -90,6 +90,8 @@ def _declare(library: ctypes.CDLL) -> None:
         ("stack_request", [ctypes.POINTER(int32), ctypes.POINTER(int32)]),
         ("report_failure", [ctypes.c_char_p, int32, int32]),
         ("built", [ctypes.c_char_p]),
+        ("arm_failpoints", []),
+        ("pass_failpoint", [ctypes.c_char_p]),
     ):
         getattr(library, "hvd_" + name).argtypes = argtypes
         getattr(library, "hvd_" + name).restype = int32

@@ -266,17 +266,23 @@ class CheckpointFolder(Place):
         _being_written.add(self.path_of(unfinished))
         try:
             with open(self.path_of(unfinished), "wb", opener=owner_only) as file:
+                _ffi.failpoint("worker.checkpoint.created", OSError)
                 write(file)
+                _ffi.failpoint("worker.checkpoint.written", OSError)
                 file.flush()
                 os.fsync(file.fileno())
+            _ffi.failpoint("worker.checkpoint.synced", OSError)
             confirm()
+            _ffi.failpoint("worker.checkpoint.confirmed", OSError)
             os.replace(self.path_of(unfinished), self.path_of(name))
+            _ffi.failpoint("worker.checkpoint.renamed", OSError)
         except BaseException:
             self._remove(unfinished)
             raise
         finally:
             _being_written.discard(self.path_of(unfinished))
         self._sync()
+        _ffi.failpoint("worker.checkpoint.durable")
 
     def _remove(self, name: str) -> None:
         with contextlib.suppress(OSError):

@@ -394,6 +394,7 @@ class Checkpoints:
             self._standing.fails(due.commit, self._folder.path, _reason(error), at_end=self._ending.is_set())
         else:
             self._standing.has(commits.id_of(due.epoch, due.commit), self._folder.path_of(written.name), due.made)
+            _ffi.failpoint("worker.checkpoint.noted")
             self._follow(written, due.run, contents)
         finally:
             self._has_read.set()

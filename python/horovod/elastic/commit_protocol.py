@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Callable, NamedTuple, Optional, Protocol
 
+from horovod import _ffi
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from horovod.elastic import commit_store, commits, corruption, outside_run
 from horovod.elastic.commit_store import Placed
@@ -92,11 +93,13 @@ class Commit:
     def begin(self) -> None:
         """Starts the operation."""
         self._operation = commits.begin()
+        _ffi.failpoint("worker.commit.begun")
 
     def stage(self) -> None:
         """Lets the state take its snapshot, if it can be taken before the ranks have agreed."""
         if self._snapshotter is not None:
             self.collect(self._state.save)
+        _ffi.failpoint("worker.commit.staged")
 
     def compare(self) -> None:
         """Starts to compare the snapshot with those of the other ranks, which do the same."""
@@ -131,6 +134,7 @@ class Commit:
             if self._comparison is not None:
                 self._comparison.drop()
             raise
+        _ffi.failpoint("worker.commit.agreed")
 
     def judge(self) -> None:
         """Ends the comparison: see :meth:`horovod.elastic.corruption.Comparison.end`."""
@@ -169,7 +173,9 @@ class Commit:
         if self._watch is not None and self._watch.is_outlier:
             return commits.forget()
         self.seal()
+        _ffi.failpoint("worker.commit.sealed")
         self.publish()
+        _ffi.failpoint("worker.commit.published")
         self._state._committed(commits.newest())
 
     def is_interrupting(self) -> bool:
@@ -179,6 +185,7 @@ class Commit:
     def interrupt(self) -> None:
         """Raises HostsUpdatedInterrupt if the world is about to change."""
         if self.is_interrupting():
+            _ffi.failpoint("worker.commit.interrupts")
             raise _interrupt_at(self._state)
 
 
@@ -220,12 +227,15 @@ def synchronize(state: CommittedState, begins_later_run: bool = False) -> None:
     """
     commit = Commit(state, for_commit=begins_later_run)
     commit.collect(state.sync)
+    _ffi.failpoint("worker.sync.received")
     commits.agree(state._loaded_commit)
+    _ffi.failpoint("worker.sync.agreed")
     if state._watch is not None:
         state._watch.note_sync()
     if begins_later_run:
         commits.count()
     commit.seal()
+    _ffi.failpoint("worker.sync.sealed")
     commit.publish()
 
 

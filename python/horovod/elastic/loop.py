@@ -197,6 +197,7 @@ def _loop(call: Callable[[], R], reset: Callable[[], None], state: State) -> R:
                     _enter(state)
                 else:
                     _reset(reset)
+                    _ffi.failpoint("worker.run.in_next_world")
                     _adopt_newer(state)
                     state.on_reset()
                     if _must_sync(skip_sync):
@@ -206,9 +207,11 @@ def _loop(call: Callable[[], R], reset: Callable[[], None], state: State) -> R:
                 _ffi.begin_training()
                 has_begun = True
                 result = call()
+                _ffi.failpoint("worker.run.returned")
                 # No rank leaves before all are done: if one fails, the others must continue with it
                 # from the last commit.
                 commits.end(commits.begin())
+                _ffi.failpoint("worker.run.agreed_to_end")
                 return result
         except HorovodRequestError:
             raise
@@ -220,6 +223,7 @@ def _loop(call: Callable[[], R], reset: Callable[[], None], state: State) -> R:
                 _ffi.forget_work()  # or world after world could break in the synchronization, without end
             _ffi.note_error(str(error), error.caused_by_peer)
             state.restore()
+            _ffi.failpoint("worker.run.restored")
             if runs.is_over():
                 # The commit in the store is of a later run. If it still counted, the next world might need no
                 # sync, in which this process passes its run.
@@ -261,6 +265,7 @@ def _enter(state: State) -> None:
     else:
         # First: if the world breaks now, the process with the newest commit may not be synchronized.
         _inherit(state)
+        _ffi.failpoint("worker.run.inherited")
     if runs.is_over() and basics.is_deferred():
         _pass(together=False)  # the others train on
     basics.join_world()
@@ -276,6 +281,7 @@ def _inherit(state: State) -> None:
     if left is None:
         commits.forget()
         return state._inherit(None)
+    _ffi.failpoint("worker.run.inherits")
     runs.adopt(left.past())
     if runs.is_in(left.run()):
         state._inherit(left)
@@ -289,7 +295,9 @@ def _adopt_newer(state: State) -> None:
     that is newer than rank 0's own. No other member has that commit, or the job would have made that member rank 0.
     """
     if basics.is_initialized() and basics.rank() == 0 and _ffi.must_sync_state() and _ffi.store_take_kept():
+        _ffi.failpoint("worker.run.adopts")
         _inherit(state)
+        _ffi.failpoint("worker.run.adopted")
 
 
 def _sync(state: State) -> None:
@@ -303,6 +311,7 @@ def _sync(state: State) -> None:
         if roll.is_behind:
             _pass(together=roll.all_are_behind)
         roll = call_roll()
+    _ffi.failpoint("worker.sync.roll_called")
     state._begins_run = not roll.is_under_way
     state._missed_world = 0 < state._had_in_world < _ffi.query("epoch") - 1
     commit_protocol.synchronize(state, begins_later_run=runs.number > 1 and not roll.is_under_way)

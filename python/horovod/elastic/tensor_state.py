@@ -256,6 +256,7 @@ class TensorState(ObjectState):
             locked_place(self._place_of_checkpoints()),
         )
         broadcast_object(tuple(head), 0, "horovod.state.schema")
+        _ffi.failpoint("worker.sync.head_sent")
         return self._broadcast(head, taken.tensors)
 
     def _receive(self, own: dict[str, object]) -> Optional[Placed]:
