@@ -261,6 +261,9 @@ absl::Status CheckCampaign(const Campaign& campaign, const JobFacts& job) {
       return wrong(fault, absl::StrCat("of rank ", *fault.rank, " can't happen: the job has ",
                                        job.max_workers, " ranks at most"));
     }
+    if (fault.kind == FaultKind::kWrongGradientValue &&
+        job.on_corruption == settings::OnCorruption::kEnd)
+      return wrong(fault, "would end the job, as --on-corruption end says; rehearse it with evict");
     if (job.hosts.empty()) continue;
     const bool is_known = fault.host.empty() || std::find(job.hosts.begin(), job.hosts.end(),
                                                           fault.host) != job.hosts.end();

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/settings/on_corruption.h"
 #include "rehearsal/fault_kinds.h"
 
 namespace hvd::rehearsal {
@@ -51,6 +52,7 @@ absl::StatusOr<Campaign> ParseCampaign(absl::string_view text, absl::string_view
 struct JobFacts {
   std::vector<std::string> hosts;  // empty: they are found later
   int max_workers = 0;
+  settings::OnCorruption on_corruption = settings::OnCorruption::kWarn;
 };
 
 // Checks what can be known before the job starts.

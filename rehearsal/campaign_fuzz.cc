@@ -27,6 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!campaign.ok()) return 0;
   hvd::Require(!campaign->faults.empty(), "a campaign has a fault");
   for (const hvd::rehearsal::Fault& fault : campaign->faults) hvd::rehearsal::Check(fault);
-  (void)hvd::rehearsal::CheckCampaign(*campaign, {{"a", "b"}, 4});
+  (void)hvd::rehearsal::CheckCampaign(*campaign,
+                                      {{"a", "b"}, 4, hvd::settings::OnCorruption::kWarn});
   return 0;
 }

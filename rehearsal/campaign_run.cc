@@ -33,18 +33,6 @@ std::string TargetText(const Fault& fault) {
   return is_about_host ? "a host" : "a rank";
 }
 
-Expectation ExpectationOf(const Fault& fault) {
-  const bool continues =
-      fault.kind == FaultKind::kStop && fault.lasts > absl::ZeroDuration();  // SIGCONT follows
-  return continues ? Expectation::kGoesOn : FactsOf(fault.kind).expectation;
-}
-
-std::string ExpectedText(const Fault& fault) {
-  if (ExpectationOf(fault) == FactsOf(fault.kind).expectation)
-    return std::string(FactsOf(fault.kind).expected);
-  return "training goes on in the same world";
-}
-
 // The ranks of the newest world on a host.
 int RanksOn(const CampaignRun::View& view, const std::string& name) {
   int ranks = 0;
@@ -74,9 +62,11 @@ absl::string_view NameOf(Verdict verdict) {
   return "";
 }
 
-CampaignRun::CampaignRun(Campaign campaign, absl::Duration grace, absl::Time now)
+CampaignRun::CampaignRun(Campaign campaign, absl::Duration grace,
+                         settings::OnCorruption on_corruption, absl::Time now)
     : campaign_(std::move(campaign)),
       grace_(grace),
+      on_corruption_(on_corruption),
       start_(now),
       is_waiting_(campaign_.faults.size(), true),
       waiting_(campaign_.faults.size()) {
@@ -84,6 +74,32 @@ CampaignRun::CampaignRun(Campaign campaign, absl::Duration grace, absl::Time now
     rows_.push_back({fault.kind, TargetText(fault), WhenText(fault), ExpectedText(fault),
                      "the job ended before", std::nullopt, std::nullopt, Verdict::kNotDone});
   }
+}
+
+Expectation CampaignRun::ExpectationOf(const Fault& fault) const {
+  const bool evicts = on_corruption_ == settings::OnCorruption::kEvict;
+  if (fault.kind == FaultKind::kWrongGradientValue && evicts) return Expectation::kNextWorld;
+  const bool continues =
+      fault.kind == FaultKind::kStop && fault.lasts > absl::ZeroDuration();  // SIGCONT follows
+  return continues ? Expectation::kGoesOn : FactsOf(fault.kind).expectation;
+}
+
+std::string CampaignRun::ExpectedText(const Fault& fault) const {
+  if (fault.kind == FaultKind::kWrongGradientValue) {
+    switch (on_corruption_) {
+      case settings::OnCorruption::kOff:
+        return "not noticed: --on-corruption is off";
+      case settings::OnCorruption::kWarn:
+        return "a line names the rank; training goes on in the same world";
+      case settings::OnCorruption::kEvict:
+        return "a next world, from the commit before it";
+      case settings::OnCorruption::kEnd:
+        break;  // CheckCampaign refuses it
+    }
+  }
+  if (ExpectationOf(fault) == FactsOf(fault.kind).expectation)
+    return std::string(FactsOf(fault.kind).expected);
+  return "training goes on in the same world";
 }
 
 void CampaignRun::Observe(const Notice& notice, absl::Time when) {
@@ -326,7 +342,9 @@ void CampaignRun::Judge(const View& view, absl::Time now) {
 
 bool CampaignRun::JudgeNextWorld(const View& view) {
   const Active& active = *active_;
-  const bool needs_failure = active.order.kind != FaultKind::kCutLink;
+  // Without a majority all ranks go back, and none fails.
+  const bool needs_failure = active.order.kind != FaultKind::kCutLink &&
+                             active.order.kind != FaultKind::kWrongGradientValue;
   if ((needs_failure && !active.has_failed) ||
       !HasCommitIn(view, std::max(active.epoch, active.broken)))
     return false;
@@ -354,11 +372,8 @@ bool CampaignRun::JudgeGoesOn(const View& view) {
   const bool went_on =
       active.done_at.has_value() && view.commit > active.commit && committed_at_ >= EndOf(active);
   if (!went_on) return false;
-  const bool is_wrong_value = active.order.kind == FaultKind::kWrongGradientValue;
   Conclude(Verdict::kAsPromised,
-           is_wrong_value ? absl::StrCat("not noticed; commit ", view.commit, " was made with it")
-                          : absl::StrCat("commit ", view.commit, " after it, in the same world"),
-           committed_at_);
+           absl::StrCat("commit ", view.commit, " after it, in the same world"), committed_at_);
   return true;
 }
 

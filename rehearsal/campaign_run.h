@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "base/ids.h"
+#include "base/settings/on_corruption.h"
 #include "rehearsal/campaign.h"
 #include "rehearsal/fault_kinds.h"
 #include "rendezvous/membership/events.h"
@@ -52,8 +53,9 @@ class CampaignRun {
   using View = rendezvous::membership::Membership::View;
   using Notice = rendezvous::membership::Notice;
 
-  // `grace` is the job's own, of a drain.
-  CampaignRun(Campaign campaign, absl::Duration grace, absl::Time now);
+  // `grace` is the job's own, of a drain; `on_corruption` what it does about wrong values.
+  CampaignRun(Campaign campaign, absl::Duration grace, settings::OnCorruption on_corruption,
+              absl::Time now);
 
   // Take what happens in the job, in the order of its time. Views come often: a commit is known
   // from the first one that has it.
@@ -101,6 +103,8 @@ class CampaignRun {
     int rank = -1;
   };
 
+  Expectation ExpectationOf(const Fault& fault) const;
+  std::string ExpectedText(const Fault& fault) const;
   bool IsSteady(const View& view) const;
   bool IsDue(const Fault& fault, const View& view, absl::Time now) const;
   // nullopt: there is none now. `problem`: why the fault can't happen to it now; empty: it can.
@@ -122,6 +126,7 @@ class CampaignRun {
 
   const Campaign campaign_;
   const absl::Duration grace_;
+  const settings::OnCorruption on_corruption_;
   const absl::Time start_;
   std::vector<Row> rows_;
   std::vector<bool> is_waiting_;  // by fault

@@ -23,7 +23,7 @@ class CampaignRunTest : public testing::Test {
     auto campaign =
         ParseCampaign(absl::StrCat("{\"seed\": 3, \"faults\": [", faults, "]}"), "c.json");
     ASSERT_TRUE(campaign.ok()) << campaign.status();
-    run_.emplace(*std::move(campaign), absl::Seconds(30), now_);
+    run_.emplace(*std::move(campaign), absl::Seconds(30), on_corruption_, now_);
     Pass(10);
     view_.state = JobState::kRunning;
     view_.min_workers = 2;
@@ -86,6 +86,7 @@ class CampaignRunTest : public testing::Test {
 
   absl::Time now_ = absl::UnixEpoch();
   CampaignRun::View view_;
+  settings::OnCorruption on_corruption_ = settings::OnCorruption::kWarn;
   std::optional<CampaignRun> run_;
 };
 
@@ -132,6 +133,33 @@ TEST_F(CampaignRunTest, AKillIsAsPromisedWhenTheOthersGoOnFromTheNewestCommit) {
   EXPECT_EQ(row().took, absl::Seconds(0.5));
   EXPECT_EQ(row().happened, "world 2 of 3 ranks went on from commit 3");
   EXPECT_TRUE(run_->AllAsPromised());
+}
+
+constexpr char kWrongValue[] = R"({"kind": "wrong_gradient_value", "at": {"step": 3}, "rank": 2})";
+
+TEST_F(CampaignRunTest, AWrongValueIsWarnedOfAndTrainingGoesOn) {
+  Begin(kWrongValue);
+  CommitEachSecond(3);
+  ASSERT_TRUE(Next().has_value());
+  run_->Answer(1, "", now_);
+  CommitEachSecond(1);
+  EXPECT_EQ(row().expected, "a line names the rank; training goes on in the same world");
+  EXPECT_EQ(row().verdict, Verdict::kAsPromised);
+}
+
+TEST_F(CampaignRunTest, AWrongValueEvictsARankAndTheOthersGoBackToTheCommitBefore) {
+  on_corruption_ = settings::OnCorruption::kEvict;
+  Begin(kWrongValue);
+  CommitEachSecond(3);
+  ASSERT_TRUE(Next().has_value());
+  run_->Answer(1, "", now_);
+  Tell(Kind::kEpochBroken);
+  FormWorld(2, {{"a", 0}, {"a", 1}, {"b", 2}}, 3);
+  Look();
+  EXPECT_FALSE(run_->is_over()) << "no commit yet";
+  CommitEachSecond(1);
+  EXPECT_EQ(row().verdict, Verdict::kAsPromised);
+  EXPECT_EQ(row().happened, "world 2 of 3 ranks went on from commit 3");
 }
 
 TEST_F(CampaignRunTest, ALostCommitIsNotAsPromised) {

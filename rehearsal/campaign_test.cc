@@ -112,16 +112,22 @@ TEST(CheckCampaign, FaultsThatCanNotHappen) {
     EXPECT_TRUE(campaign.ok()) << campaign.status();
     return std::string(CheckCampaign(*campaign, job).message());
   };
-  const JobFacts job = {{"a", "b"}, 4};
+  const JobFacts job = {{"a", "b"}, 4, settings::OnCorruption::kEnd};
   EXPECT_EQ(error(R"({"kind": "kill", "at": {"step": 1}, "rank": 3})", job), "");
   EXPECT_EQ(error(R"({"kind": "kill", "at": {"step": 1}, "rank": 4})", job),
             "c.json:1:24: kill of rank 4 can't happen: the job has 4 ranks at most");
   EXPECT_EQ(error(R"({"kind": "lost_host", "at": {"step": 1}, "host": "c"})", job),
             "c.json:1:24: lost_host of host 'c' can't happen: the job's hosts are a, b");
-  EXPECT_EQ(error(R"({"kind": "cut_link", "at": {"step": 1}})", {{"a"}, 4}),
+  EXPECT_EQ(error(R"({"kind": "cut_link", "at": {"step": 1}})",
+                  {{"a"}, 4, settings::OnCorruption::kWarn}),
             "c.json:1:24: cut_link needs a job with two hosts or more");
-  EXPECT_EQ(error(R"({"kind": "lost_host", "at": {"step": 1}, "host": "c"})", {{}, 4}), "")
+  EXPECT_EQ(error(R"({"kind": "lost_host", "at": {"step": 1}, "host": "c"})",
+                  {{}, 4, settings::OnCorruption::kWarn}),
+            "")
       << "its hosts are found later";
+  EXPECT_EQ(error(R"({"kind": "wrong_gradient_value", "at": {"step": 1}})", job),
+            "c.json:1:24: wrong_gradient_value would end the job, as --on-corruption end says; "
+            "rehearse it with evict");
 }
 
 TEST(Draw, ReachesAllNumbersAndNoOther) {

@@ -28,8 +28,7 @@ const std::vector<KindFacts>& AllKinds() {
       {FaultKind::kSlowRank, "slow_rank", false, true, true, false, Expectation::kGoesOn,
        absl::ZeroDuration(), kGoesOn},
       {FaultKind::kWrongGradientValue, "wrong_gradient_value", false, false, false, false,
-       Expectation::kGoesOn, absl::ZeroDuration(),
-       "not noticed: nothing compares the ranks' values"},
+       Expectation::kGoesOn, absl::ZeroDuration(), kGoesOn},
       {FaultKind::kFullDisk, "full_disk", false, true, false, false, Expectation::kDiskRecovers,
        absl::ZeroDuration(), "training goes on; a checkpoint when there is room again"},
   };

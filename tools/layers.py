@@ -62,7 +62,7 @@ ALLOWED = {
         *BASE, "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
         "rendezvous/security", "rendezvous/reporting", "rendezvous/store", "rendezvous/etcd", "base/settings", "options",
     ],
-    "rehearsal": ["base/ids.h", "base/status_macros.h", "base/text", "rendezvous/lifecycle", "rendezvous/membership"],
+    "rehearsal": ["base/ids.h", "base/settings/on_corruption.h", "base/status_macros.h", "base/text", "rendezvous/lifecycle", "rendezvous/membership"],
     "rehearsal/page": [*BASE],
     "rehearsal/worker": [*BASE, "collectives", "rehearsal/page"],
     "agent/protocol": [*BASE, "proto"],
@@ -87,7 +87,7 @@ ALLOWED = {
         *BASE, "base/settings", "rendezvous/membership", "launcher/allocation", "launcher/cli", "launcher/discovery", "launcher/spawn",
         "rehearsal",
     ],
-    "launcher/faults": [*BASE, "proto", "rendezvous/server", "rendezvous/membership", "launcher/plan", "rehearsal"],
+    "launcher/faults": [*BASE, "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/policy", "launcher/plan", "rehearsal"],
     "launcher/job": [
         *BASE, "base/console", "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/reporting",
         "rendezvous/security", "launcher/plan", "launcher/discovery", "launcher/spawn", "launcher/report", "launcher/faults",

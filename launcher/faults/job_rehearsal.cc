@@ -44,13 +44,14 @@ uint32_t Milliseconds(absl::Duration time) {
 
 }  // namespace
 
-JobRehearsal::JobRehearsal(const plan::RehearsalPlan& plan, absl::Duration grace,
+JobRehearsal::JobRehearsal(const plan::RehearsalPlan& plan,
+                           const rendezvous::policy::ElasticSpec& spec,
                            rendezvous::server::Server& server, Clock& clock, Say say)
     : server_(server),
       clock_(clock),
       say_(std::move(say)),
       seed_(plan.campaign.seed),
-      run_(plan.campaign, grace, clock.Now()),
+      run_(plan.campaign, spec.drain_grace, spec.on_corruption, clock.Now()),
       next_look_(clock.Now()) {}
 
 void JobRehearsal::Take(const rendezvous::membership::Notice& notice, absl::Time when) {

@@ -11,6 +11,7 @@
 #include "launcher/plan/plan.h"
 #include "rehearsal/campaign_run.h"
 #include "rendezvous/membership/membership.h"
+#include "rendezvous/policy/job_spec.h"
 #include "rendezvous/server/server.h"
 
 namespace hvd::launcher::faults {
@@ -26,8 +27,7 @@ class JobRehearsal {
 
   using Say = std::function<void(const std::string& line)>;
 
-  // `grace`: of the job's drains.
-  JobRehearsal(const plan::RehearsalPlan& plan, absl::Duration grace,
+  JobRehearsal(const plan::RehearsalPlan& plan, const rendezvous::policy::ElasticSpec& spec,
                rendezvous::server::Server& server, Clock& clock, Say say);
 
   void Take(const rendezvous::membership::Notice& notice, absl::Time when);

@@ -129,7 +129,7 @@ absl::Status JobRun::StartFleet() {
 void JobRun::StartElasticFleet() {
   status_.emplace(output_, *server_, clock_);
   if (plan_.rehearsal.has_value()) {
-    rehearsal_.emplace(*plan_.rehearsal, plan_.elastic->spec.drain_grace, *server_, clock_,
+    rehearsal_.emplace(*plan_.rehearsal, plan_.elastic->spec, *server_, clock_,
                        [this](const std::string& line) { SayLine(line); });
   }
   elastic_.emplace(

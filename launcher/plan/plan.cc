@@ -337,6 +337,7 @@ absl::StatusOr<RehearsalPlan> MakeRehearsalPlan(const cli::Options& options, con
   if (!campaign.ok()) return in_option(campaign.status());
   rehearsal::JobFacts facts;
   facts.max_workers = plan.elastic->max_workers;
+  facts.on_corruption = plan.elastic->spec.on_corruption;
   for (const PlannedHost& host : plan.hosts) facts.hosts.push_back(host.target.host);
   const absl::Status fits = rehearsal::CheckCampaign(*campaign, facts);
   if (!fits.ok()) return in_option(fits);

@@ -215,8 +215,7 @@ class Comparison:
 
 
 def _leave(text: str, ends_job: bool) -> NoReturn:
-    """Ends this process, with a report to the daemon."""
-    _say(text)
+    """Ends this process, with a report to the daemon, which says why."""
     basics.fail(text, ends_job)
     raise StateCorrupted(text)
 
