@@ -110,9 +110,11 @@ absl::StatusOr<FaultKind> Reader::ReadKind(const JsonValue& value) const {
     return Wrong(value.place, absl::StrCat(name, " can't be rehearsed here: ", refused));
   const std::vector<absl::string_view> names = KindNames();
   const absl::string_view near = text::Nearest(name, names, 3);
-  return Wrong(value.place, absl::StrCat("'", name, "' is no kind of fault",
-                                         near.empty() ? "" : absl::StrCat("; did you mean ", near),
-                                         "? There are ", absl::StrJoin(names, ", ")));
+  return Wrong(
+      value.place,
+      absl::StrCat("'", name, "' is no kind of fault",
+                   near.empty() ? "" : absl::StrCat("; did you mean ", near, "?"),
+                   near.empty() ? ". There are " : " There are ", absl::StrJoin(names, ", ")));
 }
 
 absl::Status Reader::ReadRandom(const JsonValue& value, const Campaign& campaign,

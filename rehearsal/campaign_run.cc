@@ -90,7 +90,7 @@ std::string CampaignRun::ExpectedText(const Fault& fault) const {
       case settings::OnCorruption::kOff:
         return "not noticed: --on-corruption is off";
       case settings::OnCorruption::kWarn:
-        return "a line names the rank; training goes on in the same world";
+        return "a line names the rank; training goes on";
       case settings::OnCorruption::kEvict:
         return "a next world, from the commit before it";
       case settings::OnCorruption::kEnd:
@@ -237,8 +237,11 @@ std::optional<Order> CampaignRun::Next(const View& view, absl::Time now) {
     if (!is_waiting_[i] || !IsDue(fault, view, now)) continue;
     std::string problem;
     const std::optional<Target> target = FindTarget(i, view, &problem);
-    if (!target.has_value()) continue;  // e.g. a rank that will be there again
-    if (!problem.empty()) {             // now; e.g. a host may come back
+    if (!target.has_value()) {  // now; e.g. a rank may be there again
+      rows_[i].happened = absl::StrCat(TargetText(fault), " was not there when it was due");
+      continue;
+    }
+    if (!problem.empty()) {  // now; e.g. a host may come back
       rows_[i].happened = problem;
       continue;
     }
@@ -345,9 +348,8 @@ bool CampaignRun::JudgeNextWorld(const View& view) {
   // Without a majority all ranks go back, and none fails.
   const bool needs_failure = active.order.kind != FaultKind::kCutLink &&
                              active.order.kind != FaultKind::kWrongGradientValue;
-  if ((needs_failure && !active.has_failed) ||
-      !HasCommitIn(view, std::max(active.epoch, active.broken)))
-    return false;
+  const bool has_happened = needs_failure ? active.has_failed : active.done_at.has_value();
+  if (!has_happened || !HasCommitIn(view, std::max(active.epoch, active.broken))) return false;
   const std::string went_on =
       absl::StrCat("world ", view.epoch.value(), " of ", Ranks(view.size), " went on from commit ",
                    began_with_.at(view.epoch.value()));
@@ -364,6 +366,9 @@ bool CampaignRun::JudgeNextWorld(const View& view) {
 
 bool CampaignRun::JudgeGoesOn(const View& view) {
   const Active& active = *active_;
+  // If rank 0 has the wrong value, all ranks go back.
+  const bool may_break = active.order.kind == FaultKind::kWrongGradientValue;
+  if (active.broken > Epoch(0) && may_break) return JudgeNextWorld(view);
   if (active.broken > Epoch(0)) {
     Conclude(Verdict::kNotAsPromised,
              absl::StrCat("world ", active.broken.value(), " broke: ", active.why_broken));

@@ -143,8 +143,20 @@ TEST_F(CampaignRunTest, AWrongValueIsWarnedOfAndTrainingGoesOn) {
   ASSERT_TRUE(Next().has_value());
   run_->Answer(1, "", now_);
   CommitEachSecond(1);
-  EXPECT_EQ(row().expected, "a line names the rank; training goes on in the same world");
+  EXPECT_EQ(row().expected, "a line names the rank; training goes on");
   EXPECT_EQ(row().verdict, Verdict::kAsPromised);
+}
+
+TEST_F(CampaignRunTest, AWrongValueOfRank0LetsAllRanksGoBack) {
+  Begin(kWrongValue);
+  CommitEachSecond(3);
+  ASSERT_TRUE(Next().has_value());
+  run_->Answer(1, "", now_);
+  Tell(Kind::kEpochBroken);
+  FormWorld(2, {{"a", 0}, {"a", 1}, {"b", 2}, {"b", 3}}, 3);
+  CommitEachSecond(1);
+  EXPECT_EQ(row().verdict, Verdict::kAsPromised);
+  EXPECT_EQ(row().happened, "world 2 of 4 ranks went on from commit 3");
 }
 
 TEST_F(CampaignRunTest, AWrongValueEvictsARankAndTheOthersGoBackToTheCommitBefore) {

@@ -10,8 +10,8 @@ M = Piece("optimizer", "optimizer state", "optimizer.m")
 OWN = Piece("own", "parameters", "own.w")
 
 
-def records(*checksums, watched=(W, B, M), rolled_back=0):
-    return [Record(f"host{rank}", each, frozenset(watched), rolled_back) for rank, each in enumerate(checksums)]
+def records(*checksums, watched=(W, B, M)):
+    return [Record(f"host{rank}", each, frozenset(watched), frozenset()) for rank, each in enumerate(checksums)]
 
 
 def test_rank_that_differs_from_a_majority_is_the_outlier():

@@ -56,8 +56,15 @@ def copies(monkeypatch):
     return sizes
 
 
-def on_device(index, dtype=torch.float32):
-    return SimpleNamespace(is_cuda=True, device=SimpleNamespace(index=index), dtype=dtype)
+def on_device(index, dtype=torch.float32, shape=(2,), is_conj=False, is_neg=False):
+    return SimpleNamespace(
+        is_cuda=True,
+        device=SimpleNamespace(index=index),
+        dtype=dtype,
+        shape=shape,
+        is_conj=lambda: is_conj,
+        is_neg=lambda: is_neg,
+    )
 
 
 def takes(tensors, op=hvd.Sum, prescale=1.0, postscale=1.0):
@@ -82,6 +89,20 @@ def test_integers_are_not_scaled(runtime_takes_them, dtype):
         assert takes([tensor], op)
     assert not takes([tensor], hvd.Average) and not takes([tensor], hvd.Sum, 2.0)
     assert not takes([on_device(0), tensor], hvd.Average), "a group goes one way"
+
+
+def test_complex_ones_are_reduced_as_their_parts(runtime_takes_them):
+    tensor = on_device(0, torch.complex64)
+    for op in (hvd.Sum, hvd.Average):
+        assert takes([tensor, on_device(0)], op)
+    assert takes([tensor], hvd.Sum, 0.5) and _devices.takes([tensor], {})
+    assert not takes([tensor], hvd.Max) and not takes([tensor], hvd.Adasum)
+    assert not takes([on_device(0, torch.complex64, shape=())]), "a scalar's parts would be rows"
+
+
+def test_what_is_yet_to_be_conjugated_or_negated_is_not_taken(runtime_takes_them):
+    assert not takes([on_device(0, torch.complex64, is_conj=True)])
+    assert not takes([on_device(0), on_device(0, is_neg=True)])
 
 
 def test_the_first_device_is_the_one(runtime_takes_them):
@@ -116,7 +137,7 @@ def rows_of(rank, rows, dtype=torch.float32):
     return torch.arange(rows * 3).reshape(rows, 3).to(dtype) + 10 * rank
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16, torch.bool])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16, torch.bool, torch.complex64])
 def test_allgather_of_as_many_rows(copies, dtype):
     tensors = [rows_of(rank, 4, dtype) for rank in range(hvd.size())]
     mine = tensors[hvd.rank()]
@@ -124,7 +145,7 @@ def test_allgather_of_as_many_rows(copies, dtype):
     assert torch.equal(mine, rows_of(hvd.rank(), 4, dtype)) and not copies
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16, torch.bool])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16, torch.bool, torch.complex64])
 def test_allgather_of_differing_rows(copies, dtype):
     tensors = [rows_of(rank, rank, dtype) for rank in range(hvd.size())]
     expected = torch.cat(tensors)

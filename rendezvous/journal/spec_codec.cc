@@ -18,7 +18,9 @@ void Put(const policy::ElasticSpec& from, pb::journal::ElasticSpec& to) {
   to.set_budget_window_ns(ToNanoseconds(budget.window));
   to.set_failures_without_progress(failures_without_progress);
   if (reset_limit.has_value()) to.set_reset_limit(*reset_limit);
-  to.set_on_corruption(static_cast<int32_t>(on_corruption));
+  // Not the default, so that a job's journal of before the option has no other one.
+  if (on_corruption != policy::ElasticSpec().on_corruption)
+    to.set_on_corruption(static_cast<int32_t>(on_corruption));
   if (cooldown.has_value()) {
     to.mutable_cooldown()->set_shortest_ns(ToNanoseconds(cooldown->shortest));
     to.mutable_cooldown()->set_longest_ns(ToNanoseconds(cooldown->longest));
@@ -36,7 +38,7 @@ policy::ElasticSpec Get(const pb::journal::ElasticSpec& from) {
   spec.failures_without_progress = from.failures_without_progress();
   // A limit of 0 differs from no limit, so the field has presence.
   if (from.has_reset_limit()) spec.reset_limit = from.reset_limit();
-  spec.on_corruption = settings::OnCorruptionOf(from.on_corruption());
+  if (from.has_on_corruption()) spec.on_corruption = settings::OnCorruptionOf(from.on_corruption());
   if (from.has_cooldown()) {
     spec.cooldown = policy::Cooldown{DurationFromNanoseconds(from.cooldown().shortest_ns()),
                                      DurationFromNanoseconds(from.cooldown().longest_ns())};

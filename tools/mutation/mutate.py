@@ -43,6 +43,8 @@ _ELASTIC = (
     "test_handover*",
     "test_object*",
     "test_torch_*checkpoint*",
+    "test_replicas*",
+    "test_torch_corruption*",
     "test_torch_parts*",
     "test_torch_store*",
     "test_torch_*state*",

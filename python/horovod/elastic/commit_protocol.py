@@ -115,7 +115,7 @@ class Commit:
             self._state._commit_under_way = None
 
     def stage_late(self) -> None:
-        """Does the same after the ranks have agreed. Compares only if all ranks are here."""
+        """Takes the snapshot after the ranks have agreed. Compares it only if all of them take one, since the world is about to change."""
         if not self._is_world_changing:
             return self.stage()
         try:

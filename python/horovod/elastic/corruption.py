@@ -6,6 +6,7 @@ ranks. If they are not, the ranks exchange them, and :func:`horovod.elastic.repl
 
 import array
 import contextlib
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn, Optional
 
@@ -48,12 +49,21 @@ class _Told(NamedTuple):
     prefix: bytes  # see Pieces
     checksums: bytes
     watched: bytes  # 1 for each piece that is
-    rolled_back: int
+    gone_back: bytes  # likewise
 
     def record(self, pieces: Sequence[Piece]) -> Record:
         checksums = array.array("I", self.checksums)
-        watched = frozenset(piece for piece, is_watched in zip(pieces, self.watched) if is_watched)
-        return Record(self.host, dict(zip(pieces, checksums)), watched, self.rolled_back)
+        return Record(
+            self.host, dict(zip(pieces, checksums)), _marked(pieces, self.watched), _marked(pieces, self.gone_back)
+        )
+
+
+def _marks(pieces: Sequence[Piece], marked: frozenset[Piece]) -> bytes:
+    return bytes(piece in marked for piece in pieces)
+
+
+def _marked(pieces: Sequence[Piece], marks: bytes) -> frozenset[Piece]:
+    return frozenset(itertools.compress(pieces, marks))
 
 
 def _exchange(compared: _Compared, known: Knowledge) -> list[Record]:
@@ -63,14 +73,22 @@ def _exchange(compared: _Compared, known: Knowledge) -> list[Record]:
         checkpoint_folder.host(),
         compared.pieces.prefix,
         compared.checksums.tobytes(),
-        bytes(piece in known.watched for piece in pieces),
-        known.rolled_back,
+        _marks(pieces, known.watched),
+        _marks(pieces, known.gone_back),
     )
     told = [_Told(*each) for each in allgather_object(tuple(own), _OPERATION + ".records")]
     if all(each.prefix == own.prefix for each in told):
         return [each.record(pieces) for each in told]
     of_ranks = allgather_object([tuple(piece) for piece in pieces], _OPERATION + ".pieces")
     return [each.record([Piece(*piece) for piece in theirs]) for each, theirs in zip(told, of_ranks)]
+
+
+def _wait_until_all_know() -> None:
+    """Waits until all ranks have what was exchanged. A rank that acts on it sooner may break the world while another still waits for it, which
+    would then not learn that it is the outlier. This one has learned it, whatever becomes of the wait.
+    """
+    with contextlib.suppress(HorovodInternalError):
+        allgather_object(None, _OPERATION + ".known")
 
 
 class Watch:
@@ -85,7 +103,8 @@ class Watch:
         self.is_outlier = False
         self._knowledge = Knowledge()
         self._world = 0
-        self._named: set[object] = set()  # outliers, and groups without a majority, of which a line has told
+        self._named: set[int] = set()  # outliers of which a line has told
+        self._named_groups: set[tuple[tuple[int, ...], ...]] = set()  # the same of ranks without a majority
         self._of: Optional[Pieces] = None  # of which the following are parts
         self._compared = self._given_up = Pieces((), (), ())
 
@@ -107,8 +126,12 @@ class Watch:
         world = _ffi.query("epoch")
         if world != self._world:
             self._world, self._of = world, None
-            self._named.clear()
+            self._forget_named()
             self._knowledge.enter_world()
+
+    def _forget_named(self) -> None:
+        self._named.clear()
+        self._named_groups.clear()
 
     def _select(self, pieces: Pieces) -> None:
         known = self._knowledge
@@ -123,7 +146,7 @@ class Watch:
             known.note_equal(compared.by_piece())
         if known.given_up and given_up_are_equal:
             known.note_healed()
-            self._named.clear()
+            self._forget_named()
             self.is_outlier, self._of = False, None
 
     def examine(self, compared: _Compared, commit: int) -> None:
@@ -131,6 +154,7 @@ class Watch:
         known = self._knowledge
         checksums = compared.by_piece()
         records = _exchange(compared, known)
+        _wait_until_all_know()
         finding = judge(records)
         known.note_different(finding, checksums)
         self._of = None
@@ -140,9 +164,9 @@ class Watch:
             _say(f"{_what(finding)} differ between all ranks since commit {commit}: they are not compared any more")
             return
         text = f"silent data corruption at commit {commit}: {_who(finding, records)}"
-        self._act(finding, text, commit, max(record.rolled_back for record in records))
+        self._act(finding, text, commit, records)
 
-    def _act(self, finding: Finding, text: str, commit: int, rolled_back: int) -> None:
+    def _act(self, finding: Finding, text: str, commit: int, records: Sequence[Record]) -> None:
         is_outlier = basics.rank() in finding.outliers
         chosen = policy()
         if chosen == END:
@@ -153,22 +177,39 @@ class Watch:
                 _leave(text, ends_job=False)
             _say(text)
             raise HorovodInternalError(text, code=ABORTED)
-        if chosen == EVICT and rolled_back != commit:
-            text += f"; all ranks go back to commit {commit - 1}"
-            self._knowledge.rolled_back = commit
-            _say(text)
-            raise HorovodInternalError(text)
-        if chosen == EVICT:
+        # Only rank 0 reports commits and writes checkpoints, so it can't go on as an outlier.
+        if chosen == EVICT or 0 in finding.outliers:
+            text += self._go_back(finding, text, commit, records)
+        else:
+            self.is_outlier = self.is_outlier or is_outlier
+            text += "; its commits do not count until it gets the state anew" if finding.outliers else ""
+        self._say_once(finding, text)
+
+    def _go_back(self, finding: Finding, text: str, commit: int, records: Sequence[Record]) -> str:
+        """Raises HorovodInternalError, with which all ranks go back to the commit before. Where they have done so before, for the same
+        pieces, it returns what is said instead.
+        """
+        before = frozenset[Piece]().union(*(record.gone_back for record in records))
+        if not before.isdisjoint(finding.unlike):
             self._knowledge.let_differ(finding.unlike)
-            text += ", again: so it is the script's doing, and not compared any more"
-        elif finding.outliers:
-            text += "; its commits do not count until it gets the state anew"
-        self.is_outlier = self.is_outlier or is_outlier
-        # What differs once spreads, as from an optimizer's state to the parameters.
-        who: set[object] = {*finding.outliers} if finding.outliers else {finding.groups}
-        if not who <= self._named:
+            return ", again: so it is the script's doing, and not compared any more"
+        self._knowledge.gone_back = before | frozenset(finding.unlike)
+        text += f"; all ranks go back to commit {commit - 1}"
+        _say(text)
+        raise HorovodInternalError(text)
+
+    def _say_once(self, finding: Finding, text: str) -> None:
+        """Says so, if it is the first line of these ranks in this world: what differs once spreads, as from an optimizer's state to the
+        parameters.
+        """
+        if finding.outliers:
+            is_new = not self._named.issuperset(finding.outliers)
+            self._named.update(finding.outliers)
+        else:
+            is_new = finding.groups not in self._named_groups
+            self._named_groups.add(finding.groups)
+        if is_new:
             _say(text)
-        self._named |= who
 
 
 class Comparison:

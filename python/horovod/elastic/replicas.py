@@ -24,7 +24,7 @@ class Record(NamedTuple):
     host: str
     checksums: Mapping[Piece, int]
     watched: frozenset[Piece]  # which it knows to be replicated
-    rolled_back: int  # the last commit that no rank kept, because no majority was equal; 0: none
+    gone_back: frozenset[Piece]  # because of which all ranks have gone back to an earlier commit
 
 
 class Finding(NamedTuple):
@@ -90,12 +90,14 @@ class Knowledge:
     Attributes:
       given_up: the pieces that differ since an alarm in this world. They are compared again once they are equal.
       watched: the pieces that are known to be replicated.
+      gone_back: the pieces because of which all ranks have gone back to an earlier commit. If they differ again, in whichever world,
+        the script is the cause: going back again would have no end.
     """
 
     def __init__(self) -> None:
         self.given_up: frozenset[Piece] = frozenset()
         self.watched: frozenset[Piece] = frozenset()
-        self.rolled_back = 0
+        self.gone_back: frozenset[Piece] = frozenset()
         self._local: frozenset[Piece] = frozenset()
         self._undecided: frozenset[Piece] = frozenset()  # of those that are given up: no majority was equal
         self._proven: set[str] = set()  # values that have changed in the same way on all ranks

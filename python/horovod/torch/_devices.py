@@ -27,11 +27,11 @@ def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
     return all(tensor.device.index == _device for tensor in tensors)
 
 
-def _refuse_capture() -> None:
+def _refuse_capture(tensors: Sequence[torch.Tensor]) -> None:
     """Raises RuntimeError while the current stream is captured: a graph that is replayed can't ask the other ranks. What follows would
     break the capture with an error that does not name the operation.
     """
-    if torch.cuda.is_current_stream_capturing():
+    if tensors[0].is_cuda and torch.cuda.is_current_stream_capturing():
         raise RuntimeError(
             "A collective can't be captured in a CUDA graph, because the ranks agree on it each time; capture the computation alone, and "
             "call the collective (or backward() with DistributedOptimizer) outside of torch.cuda.graph()."
@@ -49,18 +49,15 @@ def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
     Raises:
       RuntimeError: a CUDA graph is being captured.
     """
-    if not tensors[0].is_cuda:
-        return False
-    _refuse_capture()
-    if any(tensor.is_conj() or tensor.is_neg() for tensor in tensors):
-        return False  # what is in their memory is yet to be conjugated or negated
+    _refuse_capture(tensors)
     if not is_of_parts([_kind(tensor) for tensor in tensors if tensor.dtype.is_complex], fields):
         return False
     if "reduction" in fields:
         are_floats = all(tensor.dtype.is_floating_point or tensor.dtype.is_complex for tensor in tensors)
         if not reduces_on_devices(are_floats, **fields):
             return False
-    return _are_reachable(tensors)
+    # Of others, what is in their memory is yet to be conjugated or negated.
+    return _are_reachable(tensors) and not any(tensor.is_conj() or tensor.is_neg() for tensor in tensors)
 
 
 def room(tensor: torch.Tensor, rows: int) -> Optional[torch.Tensor]:

@@ -1,7 +1,8 @@
 """Trains with a commit after each step, and flips a bit on one rank: ``corrupted.py FOLDER WHAT RANK STEPS [KILLED]``.
 
-WHAT: parameter, optimizer or allreduce (a bit of that rank's is flipped at step 5, once in the job), none, or local: each rank
-trains parameters of its own. At step 7 rank KILLED kills itself, once in the job.
+WHAT: parameter, optimizer or allreduce (a bit of that rank's is flipped at step 5, once in the job); none; local: each rank
+trains parameters of its own; or script: the steps have three commits, and the rank changes a parameter at the end of each from step 1
+on, as a script that prunes on one rank. At step 7 rank KILLED kills itself, once in the job.
 """
 
 import json
@@ -34,6 +35,7 @@ torch.manual_seed(1)
 model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 own = torch.nn.Linear(2, 1)  # which each rank trains for itself
+parts = 3 if what == "script" else 1
 if what != "local":
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
 state = hvd.elastic.TorchState(model, optimizer, own=own, step=0)
@@ -49,7 +51,7 @@ def is_first(name):
 
 def is_the_time():
     global flipped_here
-    if state.step == AT and hvd.rank() == rank and what not in ("none", "local") and is_first("flipped"):
+    if state.step == AT and hvd.rank() == rank and what not in ("none", "local", "script") and is_first("flipped"):
         flipped_here = True
         return True
     return False
@@ -83,7 +85,12 @@ def train(state):
     while state.step < steps:
         if state.step == KILLED_AT and hvd.rank() == killed and is_first("killed"):
             os.kill(os.getpid(), signal.SIGKILL)
+        for _ in range(parts - 1):
+            step()
+            state.commit()
         step()
+        if what == "script" and state.step > 0 and hvd.rank() == rank:
+            flip(model[2].weight)
         state.step += 1
         state.commit()
 
