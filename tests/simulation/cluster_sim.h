@@ -39,7 +39,7 @@ namespace hvd {
 //   exchange WORKERS epoch= key= [value=] [bytes=N] [inc=]
 //       value: by default "from-WORKER"
 //   finish WORKERS epoch= [inc=]
-//   fail WORKERS epoch= [message=] [by-peer] [inc=] [commit=]
+//   fail WORKERS epoch= [message=] [by-peer] [inc=] [commit=] [ends-job]
 //   stall WORKER epoch= missing=RANKS [what=] [waited=] [give-up]
 //   sampled WORKERS [doing=] [stack=A|B]
 //   cancel CALL

@@ -13,7 +13,8 @@ namespace hvd {
 
 // While it lives, it records what this process does to the files of the folder, which must be
 // empty: by write, ftruncate, fsync and fdatasync, by openat with O_CREAT, renameat and unlinkat.
-// One at a time, and not thread-safe.
+// Other calls, such as pwrite and rename, are not recorded: add those that the code under test
+// uses. One at a time, and not thread-safe.
 //
 // What a crash may leave is what POSIX allows:
 // - What was written since a file's last sync is there or not, sector by sector. A sector that is
