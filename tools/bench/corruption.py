@@ -3,8 +3,9 @@
     tools/bench/corruption.py [--workers N] [--flips N] [--clean N] [--megabytes N ...] [--tensors N ...] [--rounds N]
 
 Prints one line of JSON for each section:
-  flips  random bits of random elements, on a random rank, in the parameters, in Adam's state and in the result of an allreduce: how many changed the
-         state of that rank (rounding may absorb the lowest bits of a gradient), and of how many of these the next commit named the rank.
+  flips  random bits of random elements, on a random rank but 0, in the parameters, in Adam's state and in the result of an
+         allreduce: how many changed the state of that rank (rounding may absorb the lowest bits of a gradient), and of how many of
+         these the next commit named the rank.
   clean  steps with a commit each without a flip: how many alarms there were.
   cost   of a commit with and without the comparison, medians in microseconds until all ranks have made it; the two alternate.
 """
@@ -136,7 +137,7 @@ def flips():
     for kind in KINDS:
         counts = {"flipped": 0, "changed_the_state": 0, "found": 0, "false": 0}
         while counts["changed_the_state"] < args.flips:
-            rank = torch.randint(hvd.size(), (1,), generator=random).item()
+            rank = torch.randint(1, hvd.size(), (1,), generator=random).item()
             mine = torch.Generator().manual_seed(torch.randint(1 << 30, (1,), generator=random).item())
 
             def change(kind=kind, rank=rank, mine=mine):
