@@ -70,7 +70,7 @@ void Agent::NoticePreemption(const pb::Fault& fault) {
   AnswerFault(fault.id(), "");
 }
 
-// As when the host fails: nobody is told. The guard sees this process die, and ends, too.
+// The agent dies without a message, as with its host. Its guard notices that and ends, too.
 void Agent::LoseHost() {
   KillWorkers();
   kill(getpid(), SIGKILL);

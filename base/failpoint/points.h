@@ -51,7 +51,7 @@ inline constexpr Definition kPoints[] = {
     {"daemon.join.received"},
     {"daemon.finished.received"},
     {"daemon.checkpoint.received"},
-    // Decisions, and who has been told of them.
+    // Decisions, and the messages that carry them.
     {"daemon.event.recorded"},
     {"daemon.event.decided"},
     {"daemon.start_worker.sent"},

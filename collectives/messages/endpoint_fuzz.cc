@@ -64,7 +64,7 @@ class Rank {
       case 2:
       case 3:
         return TakePacket(std::max(peer, 1), parts);
-      case 4:  // what is no packet
+      case 4:  // bytes that are no packet
         streams_[std::max(peer, 1)].bytes += std::string(parts.Take(parts.Byte()));
         return ReadAll(std::max(peer, 1));
       case 5:

@@ -178,7 +178,7 @@ void Membership::State::On(const Reported& event, absl::Time now) {
       BreakEpoch(absl::StrCat(Name(*worker), " failed: ", phrases::OneLine(event.failure)));
     }
     if (elastic() && event.ends_job) {
-      EndByWish(event.failure, now);
+      EndAsReported(event.failure, now);
     } else if (elastic()) {
       FailSoon(worker, now);
     }

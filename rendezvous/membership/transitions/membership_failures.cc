@@ -61,12 +61,12 @@ void Membership::State::FailSoon(Worker* worker, absl::Time now) {
        worker);
 }
 
-// A worker has said that no other one shall go on, and why.
-void Membership::State::EndByWish(const std::string& why, absl::Time now) {
-  Verdict wished;
-  wished.exit_code = 1;
-  wished.summary = phrases::OneLine(why);
-  Conclude(std::move(wished), spec.failure_grace, now);
+// A worker has reported that the job must end. `why` becomes the verdict.
+void Membership::State::EndAsReported(const std::string& why, absl::Time now) {
+  Verdict reported;
+  reported.exit_code = 1;
+  reported.summary = phrases::OneLine(why);
+  Conclude(std::move(reported), spec.failure_grace, now);
 }
 
 // Voids an earlier failure report: the worker asks for a world, or a new process has taken its

@@ -146,7 +146,7 @@ struct Membership::State : Parts {
   // membership_failures.cc: failures of workers and worlds, and the failure budget
   void On(const WorkerDying& event, absl::Time now);
   void FailSoon(Worker* worker, absl::Time now);
-  void EndByWish(const std::string& why, absl::Time now);
+  void EndAsReported(const std::string& why, absl::Time now);
   void ResetFailing(Worker* worker, Move why);
   void EndElasticWorker(Worker* worker, const WorkerExited& exited, absl::Time now);
   void Fail(Worker* worker, Verdict as_verdict, absl::Time now);
