@@ -15,7 +15,6 @@ turns, and medians are printed:
 import argparse
 import copy
 import ctypes
-import json
 import os
 import statistics
 import subprocess
@@ -45,6 +44,7 @@ import torch  # noqa: E402
 import horovod.torch as hvd  # noqa: E402
 from horovod import _ffi  # noqa: E402
 from horovod.elastic import commit_protocol, commits  # noqa: E402
+from rank_report import report  # noqa: E402
 
 
 def training(megabytes, tensors, trained=True):
@@ -78,17 +78,6 @@ def alternately(calls):
     medians = torch.tensor([[statistics.median(times) for times in zip(*series)] for series in taken.values()])
     medians = hvd.allreduce(medians, op=hvd.Max).tolist()
     return dict(zip(taken, medians))
-
-
-def report(section, **figures):
-    if hvd.rank() == 0:
-        head = {
-            "section": section,
-            "torch": torch.__version__,
-            "workers": hvd.size(),
-            "load": round(os.getloadavg()[0], 1),
-        }
-        print(json.dumps({**head, **figures}), flush=True)
 
 
 def commit(megabytes, tensors):

@@ -13,7 +13,6 @@ Prints one line of JSON for each section:
 import argparse
 import contextlib
 import io
-import json
 import os
 import re
 import statistics
@@ -54,19 +53,9 @@ import torch  # noqa: E402
 
 import horovod.torch as hvd  # noqa: E402
 from horovod.elastic import corruption  # noqa: E402
+from rank_report import report  # noqa: E402
 
 KINDS = ("parameters", "optimizer state", "allreduce")
-
-
-def report(section, **figures):
-    if hvd.rank() == 0:
-        head = {
-            "section": section,
-            "torch": torch.__version__,
-            "workers": hvd.size(),
-            "load": round(os.getloadavg()[0], 1),
-        }
-        print(json.dumps({**head, **figures}), flush=True)
 
 
 class Training:
