@@ -35,8 +35,9 @@ class Job {
   // Errors: those of FileJournal::Open.
   absl::Status Open() {
     auto opened = FileJournal::Open(folder_, "job", {}, kStart);
-    if (opened.ok()) journal_ = *std::move(opened);
-    return opened.status();
+    if (!opened.ok()) return opened.status();
+    journal_ = *std::move(opened);
+    return absl::OkStatus();
   }
 
   // Reads the events from the first on. Returns how many there are; -1 if one is not as it was

@@ -27,7 +27,6 @@ using worker_runtime::negotiation::CoordinatorOptions;
 using worker_runtime::negotiation::Encode;
 using worker_runtime::negotiation::KnownSignatures;
 using worker_runtime::negotiation::OpKind;
-using worker_runtime::negotiation::Plan;
 using worker_runtime::negotiation::SignaturePtr;
 
 constexpr int64_t kHosts = 256;
